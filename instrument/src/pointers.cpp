@@ -79,8 +79,11 @@ pointers::pointers(const program &all, const std::vector<assignment> &assignment
         for (const auto &[in, cast] : casts_)
             look_at_cast(*in, cast);
     } while (grows_);
-    for (auto &[key, targets] : targets_)
+    led_to_ = anything_;
+    for (auto &[key, targets] : targets_) {
         targets = all_of(targets);
+        insert(led_to_, targets);
+    }
 }
 
 void pointers::note_types()

@@ -25,6 +25,9 @@ class pointers {
     /** @some, and the fields of those that are structs. */
     std::set<std::string> with_fields(const std::set<std::string> &keys) const;
 
+    /** May a pointer that is kept somewhere, or is an argument, lead to @key? */
+    bool is_led_to(const std::string &key) const { return led_to_.count(key) > 0; }
+
     /** All that are named. */
     const std::map<std::string, const clang::FieldDecl *> &fields() const { return fields_; }
 
@@ -56,6 +59,7 @@ class pointers {
     std::vector<std::pair<const function *, const clang::CastExpr *>> casts_;
     keys anything_; /* whose address is kept */
     keys shared_;   /* fields that are memory of others, too */
+    keys led_to_;   /* by any pointer */
     bool grows_ = false;
 };
 

@@ -19,11 +19,6 @@ using llvm::isa_and_nonnull;
 
 namespace {
 
-bool is_kept_by_callee(const std::string &key, const function &one)
-{
-    return key.rfind(one.name + ":", 0) == 0;
-}
-
 bool is_communicator(clang::QualType type)
 {
     return layouts::opaque(type) == "MPI_Comm";
@@ -219,6 +214,12 @@ std::vector<std::string> uniformity::keys_of(const clang::Expr *object, bool *is
     return keys;
 }
 
+/* Is it a variable of one call of @one, so that no other function, and no other call, names it? */
+bool uniformity::is_of_call(const std::string &key, const function &one) const
+{
+    return key.rfind(one.name + ":", 0) == 0 && !statics_.count(key);
+}
+
 uniformity::uniformity(const program &all, const call_graph &calls, const accesses &used,
                        between what)
     : program_(all), calls_(calls), used_(used), what_(what), assignments_(assignments_of(all)),
@@ -305,13 +306,18 @@ void uniformity::count_instances()
             count(variable->getType(), 1);
     for (const auto &[name, one] : program_.functions()) {
         const bool is_recursive = calls_.called_below(one.decl->getBody()).count(&one) > 0;
+        if (is_recursive)
+            recursive_.insert(&one);
         for (const auto *parameter : one.decl->parameters())
             count(parameter->getType(), 1);
         for_each_statement(one.decl->getBody(), [&, in = &one](const clang::Stmt *each) {
             if (const auto *declaration = dyn_cast_or_null<clang::DeclStmt>(each))
                 for (const auto *decl : declaration->decls())
-                    if (const auto *variable = dyn_cast<clang::VarDecl>(decl))
+                    if (const auto *variable = dyn_cast<clang::VarDecl>(decl)) {
                         count(variable->getType(), is_recursive ? 2 : 1);
+                        if (variable->isStaticLocal())
+                            statics_.insert(program::key(variable));
+                    }
             if (const auto *literal = dyn_cast_or_null<clang::CompoundLiteralExpr>(each))
                 count(literal->getType(), 1);
             if (const auto *size = dyn_cast_or_null<clang::UnaryExprOrTypeTraitExpr>(each))
@@ -1027,7 +1033,7 @@ void uniformity::step_call(const function &one, const clang::CallExpr *call, dif
         const bool is_new = !std::exchange(state.is_called, true);
         const auto before = state.entry.size();
         for (const auto &[key, place] : now)
-            if (!is_kept_by_callee(key, one))
+            if (!is_of_call(key, one) || pointers_.is_led_to(key))
                 state.entry.try_emplace(key, place);
         for (unsigned i = 0; i < call->getNumArgs() && i < callee->decl->getNumParams(); i++) {
             const auto *parameter = callee->decl->getParamDecl(i);
@@ -1054,11 +1060,11 @@ void uniformity::step_call(const function &one, const clang::CallExpr *call, dif
         grows_ |= is_new || state.entry.size() > before;
         /* Behind it what is not the caller's own is as it is at the callee's end. */
         for (auto it = now.begin(); it != now.end();)
-            it = !is_kept_by_callee(it->first, one) && !state.exit.count(it->first) && callee == own
+            it = !is_of_call(it->first, one) && !state.exit.count(it->first) && callee == own
                      ? now.erase(it)
                      : std::next(it);
         for (const auto &[key, place] : state.exit)
-            if (!is_kept_by_callee(key, *callee))
+            if (!is_of_call(key, *callee) || (recursive_.count(callee) && pointers_.is_led_to(key)))
                 mark(one, {key}, place, now);
         for (unsigned i = 0; i < call->getNumArgs() && i < callee->decl->getNumParams(); i++) {
             const auto pointer = call->getArg(i)->getType();

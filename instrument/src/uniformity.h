@@ -89,6 +89,7 @@ class uniformity {
     bool fills(const function &in, const clang::CallExpr *call, const known_call &known,
                unsigned number) const;
 
+    bool is_of_call(const std::string &key, const function &one) const;
     static std::vector<std::string> keys_of(const clang::Expr *object, bool *is_whole);
     void count_instances();
     int allocated(const function &in, const clang::Expr *size) const;
@@ -112,6 +113,8 @@ class uniformity {
     std::map<std::string, function_state> states_;
     std::map<const clang::Stmt *, std::string> conditions_;
     std::map<std::string, int> instances_; /* of structs, by name */
+    std::set<std::string> statics_;        /* variables of functions, by key */
+    std::set<const function *> recursive_;
     /* Communicators, by key: that may be of some ranks only, and that are given a value. */
     std::set<std::string> parts_, defined_;
     std::map<std::string, std::string> anywhere_; /* what differs at any place */

@@ -484,6 +484,19 @@ TEST(UniformityTest, WhatAFunctionOfTheLibraryReadsByAPointerMayDiffer)
                    "may be another one in a successor");
 }
 
+TEST(UniformityTest, AStaticVariableOfAFunctionKeepsWhatItIs)
+{
+    const std::string outside =
+        "static int f(int r) { static int k = 10; int m = k; k = r; return m; }\n"
+        "static int g(int d, int r) { static int k = 10; if (d == 0) return k; k = r;"
+        " return g(d - 1, r); }\n"
+        "static int h(int r) { static int k = 10; k = 3; int m = k; k = r; return m; }\n";
+    expect_refused(looping("step < n", "n = f(rank); n = f(rank);", "", outside), kDiffer);
+    expect_refused(looping("step < n", "n = g(2, rank);", "", outside), kDiffer);
+    expect_done(looping("step < n", "n = f(argc); n = f(argc);", "", outside));
+    expect_done(looping("step < n", "n = h(rank); n = h(rank);", "", outside));
+}
+
 TEST(UniformityTest, WhatIsReducedToAllIsTheSame)
 {
     expect_done(looping("all > 0.5", ""));
