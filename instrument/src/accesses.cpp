@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "accesses.h"
 
+#include "datatypes.h"
+
 namespace zc::instrument {
 
 using clang::dyn_cast_or_null;
@@ -40,6 +42,27 @@ bool pointer_to_scalar(const clang::Expr *pointer)
 {
     const auto type = pointer->IgnoreParenImpCasts()->getType();
     return type->isPointerType() && type->getPointeeType()->isScalarType();
+}
+
+/* Do the elements that collective @call gives all ranks fill what its argument @number leads to? */
+bool covers_object(const function &in, const clang::CallExpr *call, unsigned number)
+{
+    const auto object = call->getArg(number)->IgnoreParenImpCasts()->getType()->getPointeeType();
+    clang::Expr::EvalResult count;
+    if (number + 2 >= call->getNumArgs() ||
+        !call->getArg(number + 1)->EvaluateAsInt(count, in.context()) ||
+        count.Val.getInt().getExtValue() <= 0)
+        return false;
+    return count.Val.getInt().getZExtValue() * size_of_datatype(in, call->getArg(number + 2)) >=
+           static_cast<std::uint64_t>(in.context().getTypeSizeInChars(object).getQuantity());
+}
+
+/* Is @cast a pointer to what @own is, or to void? */
+bool keeps_type(const function &in, const clang::Expr *cast, clang::QualType own)
+{
+    const auto type = cast->getType();
+    return !type->isPointerType() || type->isVoidPointerType() ||
+           in.context().hasSameUnqualifiedType(type->getPointeeType(), own);
 }
 
 /* The macro is gone when the source has been parsed. It is the one number that MPI libraries make a
@@ -162,6 +185,7 @@ accesses::use accesses::of_pointer_in_operator(const function &in,
 
 accesses::use accesses::of_pointer(const function &in, const clang::Expr *pointer, bool whole) const
 {
+    const auto own = pointer->getType()->getPointeeType();
     for (;;) {
         const clang::Stmt *parent = in.parents->getParent(pointer);
         if (const auto *block = dyn_cast_or_null<clang::CompoundStmt>(parent)) {
@@ -180,7 +204,7 @@ accesses::use accesses::of_pointer(const function &in, const clang::Expr *pointe
         if (const auto *member = dyn_cast<clang::MemberExpr>(parent))
             return of_object(in, member, false);
         if (const auto *call = dyn_cast<clang::CallExpr>(parent))
-            return of_call(call, pointer, whole);
+            return of_call(in, call, pointer, whole);
         if (const auto *op = dyn_cast<clang::BinaryOperator>(parent))
             return of_pointer_in_operator(in, op, pointer);
         if (const auto *op = dyn_cast<clang::UnaryOperator>(parent)) {
@@ -195,12 +219,14 @@ accesses::use accesses::of_pointer(const function &in, const clang::Expr *pointe
                 cast->getCastKind() == clang::CK_PointerToBoolean)
                 return {};
             pointer = cast;
+            whole &= keeps_type(in, cast, own);
         } else if (isa<clang::ParenExpr>(parent)) {
             pointer = llvm::cast<clang::Expr>(parent);
         } else if (const auto *choice = dyn_cast<clang::ConditionalOperator>(parent)) {
             if (choice->getCond() == pointer)
                 return {};
             pointer = choice;
+            whole = false; /* the other one may be written */
         } else if (isa<clang::IfStmt, clang::WhileStmt, clang::ForStmt, clang::DoStmt,
                        clang::UnaryExprOrTypeTraitExpr>(parent)) {
             return {};
@@ -210,8 +236,8 @@ accesses::use accesses::of_pointer(const function &in, const clang::Expr *pointe
     }
 }
 
-accesses::use accesses::of_call(const clang::CallExpr *call, const clang::Expr *pointer,
-                                bool whole) const
+accesses::use accesses::of_call(const function &in, const clang::CallExpr *call,
+                                const clang::Expr *pointer, bool whole) const
 {
     for (unsigned i = 0; i < call->getNumArgs(); i++)
         if (call->getArg(i) == pointer) {
@@ -221,8 +247,11 @@ accesses::use accesses::of_call(const clang::CallExpr *call, const clang::Expr *
              * the root. What all ranks are given does not. */
             const auto *known =
                 callee && !program_.find(callee) ? find_known(callee->getNameAsString()) : nullptr;
-            const bool sets = known && whole && !what.reads && pointer_to_scalar(call->getArg(i)) &&
-                              (known->effect(i) == 'u' || known->name == "MPI_Comm_rank");
+            const bool sets =
+                known && whole && !what.reads && pointer_to_scalar(call->getArg(i)) &&
+                (known->name == "MPI_Comm_rank" ||
+                 (known->effect(i) == 'u' &&
+                  (known->what != known_call::kind::collective || covers_object(in, call, i))));
             return {what, sets ? call : nullptr};
         }
     return {}; /* the function itself */

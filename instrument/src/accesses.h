@@ -56,7 +56,8 @@ class accesses {
                                const clang::Expr *pointer) const;
     use of_object_in_operator(const function &in, const clang::Stmt *parent,
                               const clang::Expr *object, bool whole) const;
-    use of_call(const clang::CallExpr *call, const clang::Expr *pointer, bool whole) const;
+    use of_call(const function &in, const clang::CallExpr *call, const clang::Expr *pointer,
+                bool whole) const;
     effect of_parameter(const function &one, unsigned number) const;
     void find_kept_in_place();
     bool may_be_in_place(const clang::Expr *buffer) const;

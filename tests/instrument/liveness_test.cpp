@@ -42,7 +42,7 @@ TEST(LivenessTest, WhatIsReducedInPlaceIsReadFirst)
 
 TEST(LivenessTest, APointerIsInPlaceOnlyIfTheProgramKeepsThat)
 {
-    const std::string call = "MPI_Allreduce(from, &x, 1, 0, 0, MPI_COMM_WORLD); sum += x;",
+    const std::string call = "MPI_Allreduce(from, &x, 1, MPI_DOUBLE, 0, MPI_COMM_WORLD); sum += x;",
                       before = "double x = 1, *from = malloc(8);";
     EXPECT_EQ(names(analysed(with_loop(call, before))),
               (strings{"main.from", "main.step", "main.sum"}));
@@ -51,7 +51,7 @@ TEST(LivenessTest, APointerIsInPlaceOnlyIfTheProgramKeepsThat)
                                                 ": NULL;"))),
         (strings{"main.from", "main.step", "main.sum", "main.x"}));
     const std::string outside = "static void total(const void *of, double *to) "
-                                "{ MPI_Allreduce(of, to, 1, 0, 0, MPI_COMM_WORLD); }\n"
+                                "{ MPI_Allreduce(of, to, 1, MPI_DOUBLE, 0, MPI_COMM_WORLD); }\n"
                                 "static const void *const kept = MPI_IN_PLACE;\n";
     EXPECT_EQ(names(analysed(with_loop("total(MPI_IN_PLACE, &x);", "double x = 1;",
                                        outside.substr(0, outside.find("static const"))))),
@@ -67,6 +67,36 @@ TEST(LivenessTest, WhatIsScatteredInPlaceIsOnlyRead)
                                  "MPI_COMM_WORLD);",
                                  "double all_parts[64], x; all_parts[0] = 1;"))),
         (strings{"main.all_parts", "main.rank", "main.step", "main.sum"}));
+}
+
+/* All of x, or its other half, is what it was. */
+TEST(LivenessTest, WhatIsWrittenInPartIsLive)
+{
+    for (const std::string write :
+         {"double x = 1, y = 2;: MPI_Allreduce(&sum, step & 1 ? &x : &y, 1, MPI_DOUBLE, 0, "
+          "MPI_COMM_WORLD);",
+          "double x = 1, y = 2;: *(step & 1 ? &x : &y) = sum;", "double x = 1;: *(int *)&x = step;",
+          "double x = 1;: *(int *)(void *)&x = step;",
+          "struct { int a, b; } x = {1, 2};: *(int *)&x = step;",
+          "long x = 1; int one = 1;: MPI_Allreduce(&one, (int *)&x, 1, MPI_INT, 0, "
+          "MPI_COMM_WORLD);",
+          "double x = 1; float one = 1;: MPI_Allreduce(&one, &x, 1, MPI_FLOAT, 0, "
+          "MPI_COMM_WORLD);",
+          "double x = 1; int k = argc;: MPI_Allreduce(&sum, &x, k, MPI_DOUBLE, 0, "
+          "MPI_COMM_WORLD);",
+          "double x = 1;: MPI_Allreduce(&sum, &x, 0, MPI_DOUBLE, 0, MPI_COMM_WORLD);"}) {
+        const auto end = write.find(':');
+        const auto found = names(analysed(with_loop(
+            write.substr(end + 1) + "sum += *(volatile char *)&x;", write.substr(0, end))));
+        EXPECT_EQ(std::count(found.begin(), found.end(), "main.x"), 1) << write;
+    }
+    for (const std::string write :
+         {"*&x = sum;", "*(double *)(void *)&x = sum;",
+          "MPI_Allreduce(&sum, &x, 1, MPI_DOUBLE, 0, MPI_COMM_WORLD);",
+          "MPI_Allreduce(&sum, (&x), 2 - 1, MPI_DOUBLE, 0, MPI_COMM_WORLD);"})
+        EXPECT_EQ(names(analysed(with_loop(write + std::string("sum += x;"), "double x = 1;"))),
+                  (strings{"main.step", "main.sum"}))
+            << write;
 }
 
 TEST(LivenessTest, OneOfTwoPathsIsEnough)
@@ -117,7 +147,8 @@ TEST(LivenessTest, FramesAboveKeepWhatTheyNeedLater)
 {
     const std::string text =
         "static double work(double from) { int it; double own = from, all;\n"
-        "for (it = 0; it < 20; it++) { MPI_Allreduce(&own, &all, 1, 0, 0, MPI_COMM_WORLD);\n"
+        "for (it = 0; it < 20; it++) { MPI_Allreduce(&own, &all, 1, MPI_DOUBLE, 0, "
+        "MPI_COMM_WORLD);\n"
         "own = own + all * it + from; } return own; }\n"
         "int main(int argc, char **argv) { int k, dead = 3; double sum = dead, r;\n"
         "MPI_Init(&argc, &argv);\n"
@@ -145,7 +176,7 @@ TEST(LivenessTest, WhatAFunctionReadsThatTheLibraryCallsIsLive)
                   how == "c" ? (strings{"main.c", "main.step", "main.sum", "small.c:sign"})
                              : (strings{"main.step", "main.sum", "small.c:sign"}))
             << how;
-    EXPECT_EQ(names(analysed(with_loop("int x = step, y; MPI_Allreduce(&x, &y, 1, 0, o, "
+    EXPECT_EQ(names(analysed(with_loop("int x = step, y; MPI_Allreduce(&x, &y, 1, MPI_INT, o, "
                                        "MPI_COMM_WORLD); sum += y;" +
                                            set,
                                        "MPI_Op o; MPI_Op_create(add, 1, &o);", outside))),

@@ -18,6 +18,7 @@ typedef unsigned long size_t; typedef struct _IO_FILE FILE;
 #define MPI_COMM_WORLD ((MPI_Comm)0x44000000)
 #define MPI_BYTE ((MPI_Datatype)0x4c00010d)
 #define MPI_INT ((MPI_Datatype)0x4c000405)
+#define MPI_FLOAT ((MPI_Datatype)0x4c00040a)
 #define MPI_DOUBLE ((MPI_Datatype)0x4c00080b)
 #define NULL ((void *)0)
 #define MPI_IN_PLACE ((void *)-1)
@@ -65,8 +66,8 @@ inline std::string with_loop(const std::string &body, const std::string &before 
     return outside + "\nint main(int argc, char **argv) {\nint step, rank; double sum = 0, all;\n" +
            "MPI_Init(&argc, &argv); MPI_Comm_rank(MPI_COMM_WORLD, &rank);\n" + before +
            "\nfor (step = 0; step < 100; step++) {\n" + body +
-           "\nMPI_Allreduce(&sum, &all, 1, 0, 0, MPI_COMM_WORLD); sum += all; }\n" + behind +
-           "printf(\"%f\", sum); MPI_Finalize(); return 0; }\n";
+           "\nMPI_Allreduce(&sum, &all, 1, MPI_DOUBLE, 0, MPI_COMM_WORLD); sum += all; }\n" +
+           behind + "printf(\"%f\", sum); MPI_Finalize(); return 0; }\n";
 }
 
 inline std::vector<std::string> names(const analysis &found)
