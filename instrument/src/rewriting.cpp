@@ -204,26 +204,41 @@ class unit_rewriter {
         rewriter_.InsertTextAfterToken(end, is_scalar ? " = 0" : " = {0}");
     }
 
-    /* It is restored, which a compiler need not expect of what is const. */
+    /* It is restored, which a compiler need not expect of what is const. Of a pointer that is the
+     * word behind its last star, of anything else the first one. */
     void drop_const(const clang::VarDecl *variable)
     {
         auto &sources = context_.getSourceManager();
+        const bool is_pointer = layouts::element_of(context_, variable->getType())->isPointerType();
+        clang::SourceLocation word;
         for (auto at = variable->getBeginLoc(); at.isValid() && at.isFileID();) {
             clang::Token token;
             if (clang::Lexer::getRawToken(at, token, sources, context_.getLangOpts(), true) ||
                 !sources.isBeforeInTranslationUnit(token.getLocation(), variable->getLocation()))
                 break;
-            if (token.is(clang::tok::raw_identifier) && token.getRawIdentifier() == "const") {
-                if (unconst_.insert(token.getLocation()).second)
-                    rewriter_.ReplaceText(token.getLocation(), 5, "");
-                return;
-            }
+            if (is_pointer && token.is(clang::tok::star))
+                word = {};
+            if (token.is(clang::tok::raw_identifier) && token.getRawIdentifier() == "const" &&
+                (is_pointer || word.isInvalid()))
+                word = token.getLocation();
             at = token.getEndLoc();
         }
-        result_.refused.push_back({place_of(context_, variable->getLocation()),
-                                   "'" + variable->getNameAsString() +
-                                       "' is const, and may have another value in each pass of the "
-                                       "loop that it is declared in"});
+        if (word.isInvalid() || (is_pointer && !is_behind_star(word, variable)))
+            result_.refused.push_back({place_of(context_, variable->getLocation()),
+                                       "'" + variable->getNameAsString() +
+                                           "' is const, and may have another value than a "
+                                           "successor gives it"});
+        else if (unconst_.insert(word).second)
+            rewriter_.ReplaceText(word, 5, "");
+    }
+
+    /* Is there a star between the beginning of @variable's declaration and @word? */
+    bool is_behind_star(clang::SourceLocation word, const clang::VarDecl *variable) const
+    {
+        const auto text = clang::Lexer::getSourceText(
+            clang::CharSourceRange::getCharRange(variable->getBeginLoc(), word),
+            context_.getSourceManager(), context_.getLangOpts());
+        return text.contains('*');
     }
 
     void name_locals(std::size_t frame)

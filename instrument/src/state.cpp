@@ -168,9 +168,15 @@ class finder {
         const auto element = layouts::element_of(context, type);
         const bool is_given_up = std::count(result_.no_longer_const.begin(),
                                             result_.no_longer_const.end(), variable) > 0;
-        if ((type.isConstQualified() || element.isConstQualified()) && !is_given_up) {
-            leave_out(variable, "is const");
-            return;
+        const auto handle = layouts::opaque(element);
+        const bool is_chosen =
+            opened_.streams().count(key) || (!handle.empty() && handle != "MPI_Request");
+        if ((type.isConstQualified() || element.isConstQualified()) && !is_given_up && !is_chosen) {
+            if (!is_local || !may_be_other(key)) {
+                leave_out(variable, "is const");
+                return;
+            }
+            result_.no_longer_const.push_back(variable);
         }
         if (variable->getTLSKind() != clang::VarDecl::TLS_None)
             return refuse(variable, "is thread-local");
@@ -195,6 +201,14 @@ class finder {
         std::replace(name.begin(), name.end(), '/', '_');
         result_.roots.push_back(
             {key, name, variable, found.number, frame, is_local, layouts::name_of(type)});
+    }
+
+    /* Is the const variable @key another one in a successor, or does it lead to a block, which is
+     * found by the pointers that are saved? What is of file scope, or static, begins with
+     * constants. */
+    bool may_be_other(const std::string &key) const
+    {
+        return again_.differs_in(key) || again_.leads_to_block(key);
     }
 
     /* Would a successor's initialisation give it the same? */

@@ -1184,6 +1184,23 @@ std::string uniformity::differs_since(const std::string &key) const
     return found == anywhere_.end() ? "" : found->second;
 }
 
+bool uniformity::differs_in(const std::string &key) const
+{
+    const auto parts = pointers_.with_fields({key});
+    return !differs_since(key).empty() ||
+           std::any_of(parts.begin(), parts.end(),
+                       [this](const auto &part) { return !differs_since(part).empty(); });
+}
+
+bool uniformity::leads_to_block(const std::string &key) const
+{
+    for (const auto &part : pointers_.with_fields({key}))
+        for (const auto &target : pointers_.targets_of(part))
+            if (target.rfind("block ", 0) == 0)
+                return true;
+    return false;
+}
+
 std::map<std::string, const clang::FieldDecl *> uniformity::differing_fields() const
 {
     std::map<std::string, const clang::FieldDecl *> found;

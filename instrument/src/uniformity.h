@@ -30,6 +30,10 @@ class uniformity {
     bool may_differ(const clang::Stmt *control) const { return conditions_.count(control) > 0; }
     /** Where the variable or field @key begins to differ, wherever that is; empty: nowhere. */
     std::string differs_since(const std::string &key) const;
+    /** Does it, or a field of it, begin to differ anywhere? */
+    bool differs_in(const std::string &key) const;
+    /** May it, or a field of it, lead to what is allocated? */
+    bool leads_to_block(const std::string &key) const;
     /** Fields that do, by key. */
     std::map<std::string, const clang::FieldDecl *> differing_fields() const;
 

@@ -107,4 +107,54 @@ TEST(RewritingTest, TwoVariablesOfOneName)
                    "hides another variable of this name");
 }
 
+/* It is saved, and so restored, where a successor's initialisation would give it another value. */
+TEST(RewritingTest, WhatIsConstButOtherInASuccessorIsSaved)
+{
+    const std::string outside =
+        "long time(long *); int getpid(void); struct c { long seed; };\n"
+        "static void go(const long seed) { double s = 0, a = 0; for (int i = 0; i < 100; i++) {"
+        " s += seed % 7; MPI_Allreduce(&s, &a, 1, MPI_DOUBLE, 0, MPI_COMM_WORLD); s = a; }"
+        " printf(\"%g\", s); }\n";
+    for (const std::string declared :
+         {"const long x = time(NULL);", "const int x = getpid();", "long const x = time(NULL) + 1;",
+          "const long x[2] = {time(NULL), 1};", "double *const x = malloc(80);",
+          "const double *const x = calloc(8, 10);", "const struct c x = {time(NULL)};"}) {
+        const auto found = analysed(with_loop(
+            declared.find("x[") != std::string::npos || declared.find('*') != std::string::npos
+                ? "sum += x[0];"
+            : declared.find("struct") != std::string::npos ? "sum += x.seed;"
+                                                           : "sum += x;",
+            declared, outside));
+        EXPECT_TRUE(found.is_done()) << declared << reasons(found);
+        EXPECT_EQ(found.live.roots.size(), 3u) << declared;
+        const auto text = text_of(found);
+        EXPECT_EQ(text.find(declared), std::string::npos) << declared << text;
+    }
+    expect_in(
+        "const double * x = zcm_state_calloc",
+        text_of(analysed(with_loop("sum += x[0];", "const double *const x = calloc(8, 10);"))));
+    const auto found =
+        analysed(outside + "int main(int argc, char **argv) { MPI_Init(&argc, &argv);"
+                           " go(time(NULL)); MPI_Finalize(); return 0; }");
+    EXPECT_TRUE(found.is_done()) << reasons(found);
+    expect_in("go( long seed)", text_of(found));
+    for (const std::string declared :
+         {"const int x = argc;", "const double x = 3 * sum;", "char *const x = argv[0];",
+          "static const double x = 3;", "static const char *const x = \"a\";"})
+        EXPECT_EQ(
+            analysed(with_loop(std::string("sum += ") +
+                                   (declared.find("*const") != std::string::npos ? "*x;" : "x;"),
+                               declared, outside))
+                .live.roots.size(),
+            2u)
+            << declared;
+    expect_refused(
+        with_loop("sum += x;", "typedef const long fixed; fixed x = time(NULL);", outside),
+        "'x' is const, and may have another value than a successor gives it");
+    const std::string streams = outside + "extern FILE *stdout, *stderr;";
+    expect_refused(with_loop("fprintf(x, \"%d\", step);",
+                             "FILE *const x = time(NULL) % 2 ? stdout : stderr;", streams),
+                   "may be another one in a successor");
+}
+
 } // namespace zc::instrument
