@@ -156,8 +156,11 @@ void add_fields(const clang::RecordDecl *record, std::set<std::string> &to)
         return;
     for (const auto *member : record->fields()) {
         to.insert(program::key(member));
-        if (!member->getType()->isPointerType())
-            add_fields(member->getType()->getAsRecordDecl(), to);
+        auto type = member->getType();
+        while (const auto *array = type->getAsArrayTypeUnsafe())
+            type = array->getElementType();
+        if (!type->isPointerType())
+            add_fields(type->getAsRecordDecl(), to);
     }
 }
 

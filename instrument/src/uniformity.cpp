@@ -139,6 +139,20 @@ const clang::Expr *without_widening(const function &in, const clang::Expr *value
     }
 }
 
+/* A struct becomes another one of its type: what its fields are, they are known as. */
+bool is_copy_of_struct(const function &in, const clang::CallExpr *call)
+{
+    const auto name = callee_of(call)->getName();
+    if ((name.find("memcpy") == llvm::StringRef::npos &&
+         name.find("memmove") == llvm::StringRef::npos) ||
+        call->getNumArgs() < 2)
+        return false;
+    const auto to = resources::pointees_of(call->getArg(0)),
+               from = resources::pointees_of(call->getArg(1));
+    return to.size() == 1 && from.size() == 1 && to.front()->isRecordType() &&
+           in.context().hasSameUnqualifiedType(to.front(), from.front());
+}
+
 /* What is of this process, or of this moment: of others it differs, and of a successor. */
 bool is_of_process(std::string_view name)
 {
@@ -592,8 +606,8 @@ std::string uniformity::why_input(const function &one, const clang::CallExpr *ca
         const bool is_read =
             std::string_view("ibUe").find(known.effect(i)) != std::string_view::npos &&
             !resources::is_stream(argument->getType());
-        if (found.empty() && is_read)
-            found = why_target(one, argument, now);
+        if (found.empty() && is_read && !is_copy_of_struct(one, call))
+            found = why_memory(one, argument, now);
         if (!found.empty())
             return found;
     }
@@ -636,7 +650,8 @@ std::string uniformity::why(const function &one, const clang::Expr *expression,
         if (what_ == between::ranks && inner->getType()->isPointerType() &&
             !(reference && isa<clang::ParmVarDecl>(reference->getDecl())))
             return one.place(expression);
-        if (auto found = why_target(one, base, now); !found.empty())
+        if (auto found = expression->getType()->isRecordType() ? "" : why_memory(one, base, now);
+            !found.empty())
             return found;
     }
     for (const auto *child : expression->children())
@@ -818,7 +833,8 @@ void uniformity::mark(const function &one, const std::set<std::string> &objects,
     }
 }
 
-/* Why what @pointer leads to may differ. Fields are known by their own keys. */
+/* Why what @pointer leads to may differ. What a pointer to a struct leads to is known by the keys
+ * of its fields. */
 std::string uniformity::why_target(const function &one, const clang::Expr *pointer,
                                    const differing &now) const
 {
@@ -828,6 +844,17 @@ std::string uniformity::why_target(const function &one, const clang::Expr *point
     for (const auto &key : pointers_.targets_of(one, pointer))
         if (const auto found = now.find(key); found != now.end())
             return found->second;
+    return {};
+}
+
+/* The same, of structs as of other memory. */
+std::string uniformity::why_memory(const function &one, const clang::Expr *pointer,
+                                   const differing &now) const
+{
+    if (pointer->getType()->isPointerType())
+        for (const auto &key : pointers_.with_fields(pointers_.targets_of(one, pointer)))
+            if (const auto found = now.find(key); found != now.end())
+                return found->second;
     return {};
 }
 

@@ -56,6 +56,8 @@ class uniformity {
               differing &now) const;
     std::string why_target(const function &one, const clang::Expr *pointer,
                            const differing &now) const;
+    std::string why_memory(const function &one, const clang::Expr *pointer,
+                           const differing &now) const;
     std::string why_which(const function &one, const clang::Expr *pointer,
                           const differing &now) const;
     std::string why_place(const function &one, const clang::Expr *object,

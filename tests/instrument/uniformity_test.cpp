@@ -497,6 +497,35 @@ TEST(UniformityTest, AStaticVariableOfAFunctionKeepsWhatItIs)
     expect_done(looping("step < n", "n = h(rank); n = h(rank);", "", outside));
 }
 
+TEST(UniformityTest, AStructIsMemory)
+{
+    const std::string outside =
+        "struct s { int k, m; }; struct in { int n; }; struct out { struct in a[2]; int m; };\n"
+        "size_t fread(void *, size_t, size_t, FILE *); void *memset(void *, int, size_t);\n";
+    expect_refused(
+        looping("step < n", "struct s v; v.k = rank; memcpy(&n, &v, sizeof n);", "", outside),
+        kDiffer);
+    expect_refused(looping("step < n",
+                           "struct s v[2]; int b[4]; v[1].k = rank; memcpy(b, v, sizeof b);"
+                           "n = b[0];",
+                           "", outside),
+                   kDiffer);
+    expect_refused(looping("step < o.a[0].n",
+                           "struct out o; FILE *f = fopen(argv[1], \"r\");"
+                           "fread(&o, sizeof o, 1, f); fclose(f);",
+                           "", outside),
+                   kDiffer);
+    const std::string copy = "struct s v, w; v.k = rank; v.m = 3; memcpy(&w, &v, sizeof w);";
+    expect_refused(looping("step < w.k", copy, "", outside), kDiffer);
+    expect_done(looping("step < w.m", copy, "", outside));
+    expect_done(looping("step < n", "struct s v = {3, 4}; memcpy(&n, &v, sizeof n);", "", outside));
+    expect_refused(looping("step < n",
+                           "struct s v; v.k = MPI_Wtime(); v.m = 2; int *p = (int *)&v;"
+                           "FILE *o = *p > 4 ? stderr : stdout;",
+                           "fprintf(o, \"%d\", step);", outside + "extern FILE *stdout, *stderr;"),
+                   "may be another one in a successor");
+}
+
 TEST(UniformityTest, WhatIsReducedToAllIsTheSame)
 {
     expect_done(looping("all > 0.5", ""));
