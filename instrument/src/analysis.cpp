@@ -42,6 +42,9 @@ analysis analyse(std::unique_ptr<program> sources, const settings &how)
         found.refused.push_back({"", "there is no main() in the sources"});
         return found;
     }
+    append(found.refused, all.clashes());
+    if (!found.refused.empty())
+        return found;
     const accesses used(all);
     const call_graph calls(all);
     const liveness live(all, used);

@@ -79,6 +79,41 @@ bool is_same(const clang::RecordDecl *one, const clang::RecordDecl *other)
     return left == one->field_end() && right == other->field_end();
 }
 
+std::string name_of_file(const std::string &path)
+{
+    return std::filesystem::path(path).filename().string();
+}
+
+/* Of the source or header that @one stands in. */
+std::string path_of(const clang::Decl *one)
+{
+    const auto &sources = one->getASTContext().getSourceManager();
+    const auto place = sources.getPresumedLoc(sources.getExpansionLoc(one->getLocation()));
+    return place.isValid() ? std::filesystem::path(place.getFilename()).lexically_normal().string()
+                           : "";
+}
+
+bool is_const(const clang::VarDecl *variable)
+{
+    auto type = variable->getType();
+    while (const auto *array = type->getAsArrayTypeUnsafe())
+        type = array->getElementType();
+    return type.isConstQualified();
+}
+
+/* Has @one static variables? */
+bool keeps_variables(const clang::FunctionDecl *one)
+{
+    bool found = false;
+    for_each_statement(one->getBody(), [&found](const clang::Stmt *each) {
+        const auto *reference = llvm::dyn_cast_or_null<clang::DeclRefExpr>(each);
+        const auto *variable =
+            reference ? llvm::dyn_cast<clang::VarDecl>(reference->getDecl()) : nullptr;
+        found |= variable && variable->isStaticLocal() && !is_const(variable);
+    });
+    return found;
+}
+
 } // namespace
 
 std::string place_of(const clang::ASTContext &context, clang::SourceLocation at)
@@ -164,6 +199,41 @@ void add_fields(const clang::RecordDecl *record, std::set<std::string> &to)
     }
 }
 
+void program::find_clashes(clang::ASTUnit &unit)
+{
+    const auto &context = unit.getASTContext();
+    const auto refuse = [this, &context](const clang::Decl *one, const std::string &why) {
+        clashes_.push_back({place_of(context, one->getLocation()), why});
+    };
+    for (const auto &other : units_)
+        if (other.get() != &unit && name_of_file(other->getMainFileName().str()) ==
+                                        name_of_file(unit.getMainFileName().str()))
+            clashes_.push_back({name_of_file(unit.getMainFileName().str()),
+                                "is the name of two sources, which cannot be told apart"});
+    for (auto it = unit.top_level_begin(); it != unit.top_level_end(); ++it) {
+        if (context.getSourceManager().isInSystemHeader((*it)->getLocation()))
+            continue;
+        if (const auto *variable = llvm::dyn_cast<clang::VarDecl>(*it)) {
+            const auto found = globals_.find(key(variable));
+            if (found != globals_.end() && &found->second->getASTContext() != &context &&
+                !variable->isExternallyVisible() && variable->isReferenced() && !is_const(variable))
+                refuse(variable, "'" + variable->getNameAsString() +
+                                     "' is static and stands in a header: each source has its own");
+            continue;
+        }
+        const auto *decl = llvm::dyn_cast<clang::FunctionDecl>(*it);
+        const auto *other = decl && decl->doesThisDeclarationHaveABody() ? find(decl) : nullptr;
+        if (!other || &other->context() == &context)
+            continue;
+        if (path_of(decl) != path_of(other->decl))
+            refuse(decl, decl->getNameAsString() + "() is another function in " +
+                             path_of(other->decl) + ", and cannot be told from it");
+        else if (keeps_variables(decl))
+            refuse(decl, decl->getNameAsString() + "() stands in a header and has static "
+                                                   "variables: each source has its own");
+    }
+}
+
 program::program(std::vector<std::unique_ptr<clang::ASTUnit>> units) : units_(std::move(units))
 {
     for (const auto &unit : units_) {
@@ -191,6 +261,7 @@ program::program(std::vector<std::unique_ptr<clang::ASTUnit>> units) : units_(st
                 continue;
             functions_.try_emplace(one.name, std::move(one));
         }
+        find_clashes(*unit);
     }
 }
 

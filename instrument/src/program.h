@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #pragma once
 
+#include "findings.h"
+
 #include <clang/AST/ASTContext.h>
 #include <clang/AST/Decl.h>
 #include <clang/AST/Expr.h>
@@ -50,6 +52,10 @@ class program {
     /** Variables of file scope that are defined here, by key. */
     const std::map<std::string, const clang::VarDecl *> &globals() const { return globals_; }
 
+    /** Names that are of two things here: two sources, or what each of two sources has of its own.
+     */
+    const findings &clashes() const { return clashes_; }
+
     /** nullptr: not one of the program's. */
     const function *find(const clang::FunctionDecl *decl) const;
     const function *find(const std::string &name) const;
@@ -65,7 +71,10 @@ class program {
     static std::string key(const clang::FunctionDecl *decl);
 
   private:
+    void find_clashes(clang::ASTUnit &unit);
+
     std::vector<std::unique_ptr<clang::ASTUnit>> units_;
+    findings clashes_;
     std::map<std::string, function> functions_;
     std::map<std::string, const clang::VarDecl *> globals_;
     std::map<std::string, std::vector<const clang::RecordDecl *>> definitions_; /* by name */

@@ -336,4 +336,34 @@ TEST(ObstaclesTest, CollectiveCallsOfNeighboursAreKnown)
                    "ranks may pass it in different numbers");
 }
 
+/* What is called by the name of its source is of one only. */
+TEST(ObstaclesTest, NamesThatTwoSourcesHave)
+{
+    const auto refused = [](const std::string &first, const std::string &second,
+                            const std::string &head = "") {
+        const auto with = [&head](const std::string &text) {
+            return kDeclarations + std::string("#line 1 \"lib/head.h\"\n") + head +
+                   "\n#line 1 \"main.c\"\n" + text;
+        };
+        auto parsed = parse_text(
+            {{first, with("double f(void);" + with_loop("sum += f();"))},
+             {second, with(head.empty() ? "static double total; double f(void) { return ++total; }"
+                                        : "double f(void) { return g(); }")}});
+        return reasons(analyse(std::move(parsed), {}));
+    };
+    EXPECT_EQ(refused("main.c", "b.c"), "");
+    EXPECT_NE(refused("a/util.c", "b/util.c").find("util.c: is the name of two sources"),
+              std::string::npos);
+    EXPECT_EQ(refused("main.c", "b.c",
+                      "static const int three = 3; static int g(void) { return "
+                      "three; }"),
+              "");
+    EXPECT_NE(refused("main.c", "b.c", "static int calls; static int g(void) { return ++calls; }")
+                  .find("head.h:1: 'calls' is static and stands in a header"),
+              std::string::npos);
+    EXPECT_NE(refused("main.c", "b.c", "static int g(void) { static int calls; return ++calls; }")
+                  .find("head.h:1: g() stands in a header and has static variables"),
+              std::string::npos);
+}
+
 } // namespace zc::instrument
