@@ -3,6 +3,7 @@
 
 #include "iteration.h"
 
+#include <clang/AST/Attr.h>
 #include <clang/AST/StmtOpenMP.h>
 
 #include <algorithm>
@@ -52,6 +53,7 @@ class search {
                     refuse(each, "a goto to a computed label");
             });
         }
+        look_at_attributes();
         find_handles();
         std::sort(found_.begin(), found_.end());
         found_.erase(std::unique(found_.begin(), found_.end()), found_.end());
@@ -62,6 +64,35 @@ class search {
     void refuse(const clang::Stmt *at, const std::string &why)
     {
         found_.push_back({in_->place(at), why});
+    }
+
+    /* What names something else, or is run without being called. */
+    void look_at_attributes()
+    {
+        const auto look = [this](const clang::Decl *one) {
+            const auto &context = one->getASTContext();
+            if (context.getSourceManager().isInSystemHeader(one->getLocation()))
+                return;
+            const auto add = [&](const char *why) {
+                found_.push_back({place_of(context, one->getLocation()), why});
+            };
+            if (one->hasAttr<clang::CleanupAttr>())
+                add("a function that is called where a variable's scope ends (cleanup)");
+            if (one->hasAttr<clang::ConstructorAttr>() || one->hasAttr<clang::DestructorAttr>())
+                add("a function that is called before or behind main() (constructor, destructor)");
+            if (one->hasAttr<clang::AliasAttr>() || one->hasAttr<clang::IFuncAttr>() ||
+                one->hasAttr<clang::WeakRefAttr>())
+                add("another name of a variable or function (alias)");
+        };
+        for (const auto &unit : program_.units())
+            for (auto it = unit->top_level_begin(); it != unit->top_level_end(); ++it)
+                look(*it);
+        for (const auto *one : reached_)
+            for_each_statement(one->decl->getBody(), [&look](const clang::Stmt *each) {
+                if (const auto *declaration = dyn_cast_or_null<clang::DeclStmt>(each))
+                    for (const auto *decl : declaration->decls())
+                        look(decl);
+            });
     }
 
     /* What has been read of it by then is not there for a successor, which has another one. */

@@ -336,6 +336,20 @@ TEST(ObstaclesTest, CollectiveCallsOfNeighboursAreKnown)
                    "ranks may pass it in different numbers");
 }
 
+TEST(ObstaclesTest, AttributesThatCallOrName)
+{
+    expect_refused(with_loop("x += all;", "__attribute__((cleanup(show))) double x = 1;",
+                             "static void show(double *x) { printf(\"%f\", *x); }"),
+                   "(cleanup)");
+    expect_refused(with_loop("total += 1;", "",
+                             "static double total; __attribute__((destructor)) static void show"
+                             "(void) { printf(\"%f\", total); }"),
+                   "(constructor, destructor)");
+    expect_refused(with_loop("one += 1;", "",
+                             "double one; extern double other __attribute__((alias(\"one\")));"),
+                   "(alias)");
+}
+
 /* What is called by the name of its source is of one only. */
 TEST(ObstaclesTest, NamesThatTwoSourcesHave)
 {
