@@ -44,6 +44,32 @@ void close_key(const std::string &key, std::map<std::string, finding> &open)
         it = it->first == key || without_index(it->first) == key ? open.erase(it) : std::next(it);
 }
 
+/* Calls whose results @value may be. */
+std::vector<const clang::CallExpr *> results_in(const clang::Expr *value)
+{
+    value = value ? value->IgnoreParenCasts() : nullptr;
+    if (!value)
+        return {};
+    if (const auto *call = dyn_cast<clang::CallExpr>(value))
+        return {call};
+    if (const auto *choice = dyn_cast<clang::ConditionalOperator>(value)) {
+        auto found = results_in(choice->getTrueExpr());
+        const auto other = results_in(choice->getFalseExpr());
+        found.insert(found.end(), other.begin(), other.end());
+        return found;
+    }
+    if (const auto *choice = dyn_cast<clang::BinaryConditionalOperator>(value)) {
+        auto found = results_in(choice->getCommon());
+        const auto other = results_in(choice->getFalseExpr());
+        found.insert(found.end(), other.begin(), other.end());
+        return found;
+    }
+    const auto *op = dyn_cast<clang::BinaryOperator>(value);
+    return op && (op->getOpcode() == clang::BO_Comma || op->getOpcode() == clang::BO_Assign)
+               ? results_in(op->getRHS())
+               : std::vector<const clang::CallExpr *>();
+}
+
 } // namespace
 
 /* The variable or field that @argument is, or leads into. */
@@ -288,15 +314,63 @@ void resources::call_own(const function &in, const clang::CallExpr *call, const 
         open.try_emplace(here(key), where);
 }
 
+/* if (f != stdout) fclose(f): on the other way f is no file that was opened. */
+void resources::close_unless_standard(const function &in, const clang::Stmt *at, open_set &open)
+{
+    const auto *differs = dyn_cast<clang::BinaryOperator>(at);
+    if (!differs || differs->getOpcode() != clang::BO_NE)
+        return;
+    const auto *choice = dyn_cast_or_null<clang::IfStmt>(
+        in.parents->getParentIgnoreParens(const_cast<clang::BinaryOperator *>(differs)));
+    if (!choice || choice->getElse())
+        return;
+    const auto is_standard_name = [](const clang::Expr *value) {
+        const auto *reference = dyn_cast<clang::DeclRefExpr>(value->IgnoreParenImpCasts());
+        const auto name = reference ? reference->getDecl()->getName() : "";
+        return name == "stdout" || name == "stderr";
+    };
+    const auto *stream = is_standard_name(differs->getRHS())   ? differs->getLHS()
+                         : is_standard_name(differs->getLHS()) ? differs->getRHS()
+                                                               : nullptr;
+    const auto *then = choice->getThen();
+    if (const auto *block = dyn_cast<clang::CompoundStmt>(then))
+        then = block->body_empty() ? nullptr : block->body_back();
+    const auto *call = dyn_cast_or_null<clang::CallExpr>(then);
+    const auto *callee = call ? callee_of(call) : nullptr;
+    if (!stream || !callee || callee->getName() != "fclose" || call->getNumArgs() != 1)
+        return;
+    const auto key = base_of(in, stream, nullptr);
+    if (key != kUnknown && key == base_of(in, call->getArg(0), nullptr))
+        close_key(key, open);
+}
+
 void resources::step(const function &in, const clang::Stmt *at, open_set &open) const
 {
     const auto opens_file = [&](const clang::Expr *value, const std::string &key) {
-        const auto *call =
-            dyn_cast_or_null<clang::CallExpr>(value ? value->IgnoreParenCasts() : nullptr);
-        const auto *callee = call ? callee_of(call) : nullptr;
-        if (callee && callee->getNameAsString() == "fopen")
-            open.try_emplace(key, finding{in.place(call), what_opened('F')});
+        for (const auto *call : results_in(value)) {
+            const auto *callee = callee_of(call);
+            if (callee && callee->getNameAsString() == "fopen")
+                open.try_emplace(key, finding{in.place(call), what_opened('F')});
+            /* What a function of the program has opened and returns is the caller's. */
+            const auto *own = program_.find(callee);
+            const auto returned = own ? open.find(own->name + "()") : open.end();
+            if (returned != open.end()) {
+                open.try_emplace(key, returned->second);
+                open.erase(own->name + "()");
+            }
+        }
     };
+    if (const auto *end = dyn_cast<clang::ReturnStmt>(at); end && end->getRetValue()) {
+        opens_file(end->getRetValue(), in.name + "()");
+        if (is_stream(end->getRetValue()->getType()))
+            if (const auto own = open.find(base_of(in, end->getRetValue(), nullptr));
+                own != open.end()) {
+                const auto where = own->second;
+                open.erase(own);
+                open.try_emplace(in.name + "()", where);
+            }
+    }
+    close_unless_standard(in, at, open);
     if (const auto *op = dyn_cast<clang::BinaryOperator>(at); op && op->isAssignmentOp())
         opens_file(op->getRHS(), base_of(in, op->getLHS(), nullptr));
     if (const auto *declaration = dyn_cast<clang::DeclStmt>(at))

@@ -39,6 +39,7 @@ class resources {
         std::set<std::string> closes; /* on every path */
     };
 
+    static void close_unless_standard(const function &in, const clang::Stmt *at, open_set &open);
     void step(const function &in, const clang::Stmt *at, open_set &open) const;
     void call_own(const function &in, const clang::CallExpr *call, const function &callee,
                   open_set &open) const;

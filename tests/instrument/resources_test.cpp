@@ -95,4 +95,23 @@ TEST(ResourcesTest, PersistentRequestsAreMadeByTheInitialisation)
                    "MPI_Send_init() in the loop of the safe point");
 }
 
+TEST(ResourcesTest, AFileThatIsOpenedOnOneWay)
+{
+    const std::string outside = "# 1 \"stdio.h\" 3\nextern FILE *stdout;\n# 1 \"small.c\"\n"
+                                "static FILE *get(const char *p) { return fopen(p, \"w\"); }\n"
+                                "static FILE *same(const char *p) { FILE *f = fopen(p, \"w\");"
+                                " if (!f) MPI_Abort(0, 1); return f; }\n";
+    const std::string opened = "FILE *f = step ? fopen(\"o\", \"w\") : stdout;";
+    expect_refused(with_loop(opened + "fprintf(f, \"x\");", "", outside), "a file may be open");
+    expect_done(with_loop(opened + "fprintf(f, \"x\"); if (f != stdout) fclose(f);", "", outside));
+    expect_refused(with_loop(opened + "if (f != stdout && step) fclose(f);", "", outside),
+                   "a file may be open");
+    for (const std::string by : {"get", "same"}) {
+        expect_refused(with_loop("FILE *f = " + by + "(\"o\"); fprintf(f, \"x\");", "", outside),
+                       "a file may be open");
+        expect_done(
+            with_loop("FILE *f = " + by + "(\"o\"); fprintf(f, \"x\"); fclose(f);", "", outside));
+    }
+}
+
 } // namespace zc::instrument
