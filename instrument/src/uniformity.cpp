@@ -617,8 +617,10 @@ std::string uniformity::why_input(const function &one, const clang::CallExpr *ca
 std::string uniformity::why(const function &one, const clang::Expr *expression,
                             const differing &now) const
 {
-    if (!expression || isa<clang::UnaryExprOrTypeTraitExpr>(expression))
+    if (!expression)
         return {};
+    if (const auto *size = dyn_cast<clang::UnaryExprOrTypeTraitExpr>(expression))
+        return why_size(one, size, now);
     if (const auto *call = dyn_cast<clang::CallExpr>(expression))
         return why_call(one, call, now);
     const auto known = [&](const std::string &key) {
@@ -658,6 +660,43 @@ std::string uniformity::why(const function &one, const clang::Expr *expression,
         if (const auto *below = dyn_cast_or_null<clang::Expr>(child))
             if (auto found = why(one, below, now); !found.empty())
                 return found;
+    return {};
+}
+
+/* Of an array whose length is no constant, that is what it was when it was declared. */
+std::string uniformity::why_size(const function &one, const clang::UnaryExprOrTypeTraitExpr *size,
+                                 const differing &now) const
+{
+    if (!size->getTypeOfArgument()->isVariablyModifiedType())
+        return {};
+    const auto *reference =
+        size->isArgumentType()
+            ? nullptr
+            : dyn_cast<clang::DeclRefExpr>(size->getArgumentExpr()->IgnoreParens());
+    const auto *variable = reference ? dyn_cast<clang::VarDecl>(reference->getDecl()) : nullptr;
+    if (!variable)
+        return one.place(size);
+    const auto found = now.find(program::key(variable) + " size");
+    return found == now.end() ? "" : found->second;
+}
+
+/* Why the length of a variable, or of what it leads to, may differ that is declared here. */
+std::string uniformity::why_length(const function &one, clang::QualType type,
+                                   const differing &now) const
+{
+    while (type->isVariablyModifiedType()) {
+        if (type->getAs<clang::TypedefType>()) /* as it was where that stands */
+            return one.place(one.decl->getBody());
+        if (const auto *array = one.context().getAsVariableArrayType(type))
+            if (auto found = why(one, array->getSizeExpr(), now); !found.empty())
+                return found;
+        if (const auto *array = type->getAsArrayTypeUnsafe())
+            type = array->getElementType();
+        else if (type->isPointerType())
+            type = type->getPointeeType();
+        else
+            return one.place(one.decl->getBody());
+    }
     return {};
 }
 
@@ -1129,6 +1168,12 @@ void uniformity::step(const function &one, const clang::Stmt *at, differing &now
     } else if (const auto *declaration = dyn_cast<clang::DeclStmt>(at)) {
         for (const auto *decl : declaration->decls()) {
             const auto *variable = dyn_cast<clang::VarDecl>(decl);
+            if (variable && variable->getType()->isVariablyModifiedType()) {
+                now.erase(program::key(variable) + " size");
+                if (const auto because = why_length(one, variable->getType(), now);
+                    !because.empty())
+                    now.try_emplace(program::key(variable) + " size", because);
+            }
             if (!variable || !variable->getInit() || variable->hasGlobalStorage())
                 continue;
             now.erase(program::key(variable));

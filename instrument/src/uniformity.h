@@ -72,6 +72,11 @@ class uniformity {
     void note_condition(const function &one, const clang::Stmt *control, const differing &now);
     /* Why the value of @expression may differ; empty if it does not. */
     std::string why(const function &one, const clang::Expr *expression, const differing &now) const;
+    std::string why_size(const function &one, const clang::UnaryExprOrTypeTraitExpr *size,
+                         const differing &now) const;
+    std::string why_length(const function &one, clang::QualType type, const differing &now) const;
+    void find_inputs();
+    bool may_be_stdin(const clang::Expr *stream) const;
     bool is_file_of_run(const clang::Expr *argument) const;
     std::string why_callback(const clang::CallExpr *call) const;
     void enter_callback(const function &one, const clang::CallExpr *call, const function &callee,

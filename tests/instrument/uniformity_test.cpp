@@ -526,6 +526,17 @@ TEST(UniformityTest, AStructIsMemory)
                    "may be another one in a successor");
 }
 
+TEST(UniformityTest, TheSizeOfAnArrayIsOfItsDeclaration)
+{
+    const std::string size = "n = sizeof a / sizeof a[0];";
+    expect_refused(looping("step < n", "int a[rank + 1]; a[0] = 0;" + size), kDiffer);
+    expect_refused(looping("step < n", "int m = rank, a[m]; m = 3;" + size), kDiffer);
+    expect_refused(looping("step < n", "typedef int row[rank + 1]; n = sizeof(row);"), kDiffer);
+    expect_done(looping("step < n", "int m = argc, a[m]; m = rank;" + size));
+    expect_done(looping("step < n", "int a[9]; a[0] = rank;" + size));
+}
+
+/* What comes behind the loop a successor does as its predecessor would have. */
 TEST(UniformityTest, WhatIsReducedToAllIsTheSame)
 {
     expect_done(looping("all > 0.5", ""));
