@@ -139,6 +139,16 @@ const clang::Expr *without_widening(const function &in, const clang::Expr *value
     }
 }
 
+/* Which arguments these are is not followed. */
+bool is_list_of_arguments(const clang::Expr *value)
+{
+    const auto *record = record_of(value->IgnoreParenImpCasts());
+    const auto type = value->IgnoreParenImpCasts()->getType();
+    const auto *of_array =
+        type->isArrayType() ? type->getArrayElementTypeNoTypeQual()->getAsRecordDecl() : record;
+    return of_array && of_array->getName() == "__va_list_tag";
+}
+
 /* A struct becomes another one of its type: what its fields are, they are known as. */
 bool is_copy_of_struct(const function &in, const clang::CallExpr *call)
 {
@@ -157,10 +167,11 @@ bool is_copy_of_struct(const function &in, const clang::CallExpr *call)
 bool is_of_process(std::string_view name)
 {
     static const std::set<std::string_view> names = {
-        "access",        "fopen",        "time",    "clock",
-        "clock_gettime", "gettimeofday", "getpid",  "gethostname",
-        "getenv",        "MPI_Wtime",    "rand",    "random",
-        "drand48",       "lrand48",      "mrand48", "MPI_Get_processor_name"};
+        "access",          "fopen",        "time",    "clock",
+        "clock_gettime",   "gettimeofday", "getpid",  "gethostname",
+        "getenv",          "MPI_Wtime",    "rand",    "random",
+        "drand48",         "lrand48",      "mrand48", "MPI_Get_processor_name",
+        "__errno_location"};
     return names.count(name) > 0;
 }
 
@@ -220,6 +231,7 @@ uniformity::uniformity(const program &all, const call_graph &calls, const access
 {
     count_instances();
     find_parts();
+    find_inputs();
     states_["main"].is_called = true;
     do {
         grows_ = false;
@@ -553,6 +565,33 @@ std::string uniformity::why_run_there(const function &one, const clang::Stmt *at
     return {};
 }
 
+/* Is it stdin, or something that gets it anywhere? */
+bool uniformity::may_be_stdin(const clang::Expr *stream) const
+{
+    bool found = false;
+    for_each_statement(stream, [&](const clang::Stmt *each) {
+        if (const auto *object = dyn_cast_or_null<clang::Expr>(each);
+            isa_and_nonnull<clang::DeclRefExpr, clang::MemberExpr>(object))
+            found |= inputs_.count(key_of_object(object)) > 0;
+        const auto *call = dyn_cast_or_null<clang::CallExpr>(each);
+        const auto *own = call ? program_.find(callee_of(call)) : nullptr;
+        found |= own && inputs_.count(own->name + "()") > 0;
+    });
+    return found;
+}
+
+void uniformity::find_inputs()
+{
+    if (!program_.globals().count("stdin"))
+        inputs_.insert("stdin");
+    for (std::size_t before = 0; before != inputs_.size();) {
+        before = inputs_.size();
+        for (const auto &one : assignments_)
+            if (resources::is_stream(one.type) && may_be_stdin(one.value))
+                inputs_.insert(one.key);
+    }
+}
+
 /* What is in a file is what it was, for a successor. */
 bool uniformity::is_file_of_run(const clang::Expr *argument) const
 {
@@ -600,9 +639,12 @@ std::string uniformity::why_input(const function &one, const clang::CallExpr *ca
 {
     for (unsigned i = 0; i < call->getNumArgs(); i++) {
         const auto *argument = call->getArg(i);
-        if (is_file_of_run(argument))
+        if (is_file_of_run(argument)) {
+            if (may_be_stdin(argument)) /* a successor has another one */
+                return one.place(call);
             continue;
-        auto found = why(one, argument, now);
+        }
+        auto found = is_list_of_arguments(argument) ? one.place(call) : why(one, argument, now);
         const bool is_read =
             std::string_view("ibUe").find(known.effect(i)) != std::string_view::npos &&
             !resources::is_stream(argument->getType());

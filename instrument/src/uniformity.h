@@ -126,6 +126,9 @@ class uniformity {
     std::map<std::string, int> instances_; /* of structs, by name */
     std::set<std::string> statics_;        /* variables of functions, by key */
     std::set<const function *> recursive_;
+    std::set<std::string> inputs_;  /* streams that may be stdin, by key */
+    std::set<std::string> unsized_; /* blocks whose size says no type */
+    bool has_found_unsized_ = false;
     /* Communicators, by key: that may be of some ranks only, and that are given a value. */
     std::set<std::string> parts_, defined_;
     std::map<std::string, std::string> anywhere_; /* what differs at any place */

@@ -536,6 +536,35 @@ TEST(UniformityTest, TheSizeOfAnArrayIsOfItsDeclaration)
     expect_done(looping("step < n", "int a[9]; a[0] = rank;" + size));
 }
 
+TEST(UniformityTest, ArgumentsWithoutNamesThatTheLibraryReads)
+{
+    const std::string outside =
+        "typedef __builtin_va_list va_list; int vsnprintf(char *, size_t, const char *, va_list);\n"
+        "static void put(char *b, const char *f, ...) { va_list v; __builtin_va_start(v, f);"
+        " vsnprintf(b, 20, f, v); __builtin_va_end(v); }\n";
+    expect_refused(
+        looping("step < n", "char b[20]; put(b, \"%d\", rank); n = atoi(b);", "", outside),
+        kDiffer);
+}
+
+TEST(UniformityTest, WhatASuccessorFindsOtherwise)
+{
+    const std::string outside = "extern FILE *stdin, *stdout, *stderr; int getc(FILE *);"
+                                "int *__errno_location(void);\n"
+                                "static FILE *input(int c) { return c ? stdin : NULL; }\n";
+    const auto chosen = [&](const std::string &before, const std::string &by) {
+        return looping("step < n", before + "FILE *to = " + by + " ? stderr : stdout;",
+                       "fprintf(to, \"%d\", step);", outside);
+    };
+    for (const auto &[before, by] : std::initializer_list<std::pair<const char *, const char *>>{
+             {"", "*__errno_location()"},
+             {"int c = getc(stdin);", "c"},
+             {"FILE *in = stdin; int c = getc(in);", "c"},
+             {"FILE *in = input(argc); int c = getc(in);", "c"}})
+        expect_refused(chosen(before, by), "may be another one in a successor");
+    expect_done(chosen("FILE *in = fopen(argv[1], \"r\"); int c = getc(in); fclose(in);", "c"));
+}
+
 /* What comes behind the loop a successor does as its predecessor would have. */
 TEST(UniformityTest, WhatIsReducedToAllIsTheSame)
 {
