@@ -110,8 +110,38 @@ void pointers::note_type(const clang::ValueDecl *decl)
         return;
     types_.try_emplace(program::key(field), field->getType());
     fields_.try_emplace(program::key(field), field);
-    if (field->getParent()->isUnion())
-        add_fields(field->getParent(), shared_);
+    if (!field->getParent()->isUnion() || shared_.count(program::key(field)))
+        return;
+    keys members;
+    add_fields(field->getParent(), members);
+    share(members);
+}
+
+/* @fields may be of one memory, and so is what shares memory with one of them. */
+void pointers::share(const keys &fields)
+{
+    keys all = fields;
+    for (const auto &key : fields)
+        if (const auto known = group_of_.find(key); known != group_of_.end())
+            insert(all, groups_[known->second]);
+    if (all.empty())
+        return;
+    for (const auto &key : all) {
+        groups_.erase(key);
+        group_of_[key] = *all.begin();
+    }
+    insert(shared_, all);
+    groups_[*all.begin()] = std::move(all);
+}
+
+keys pointers::of_same_memory(const std::string &key) const
+{
+    keys found{key};
+    if (const auto group = group_of_.find(key); group != group_of_.end())
+        insert(found, groups_.at(group->second));
+    if (const auto other = views_.find(key); other != views_.end())
+        insert(found, other->second);
+    return found;
 }
 
 void pointers::note_statement(const function *in, const clang::Stmt *each)
@@ -162,14 +192,26 @@ void pointers::look_at_cast(const function &in, const clang::CastExpr *cast)
     const auto *to = record_of(without_atomic(cast->getType())->getPointeeType());
     if (!to || !to->getDefinition())
         return;
+    /* What is allocated is a pointer to void first; that says nothing of another type. */
+    const bool is_other = !cast->getSubExpr()->IgnoreParenCasts()->getType()->isVoidPointerType();
     for (const auto &key : found_of(in, cast->getSubExpr())) {
         const auto type = without_arrays(type_of(key));
         const auto *from = record_of(type);
+        if (!from &&
+            (type.isNull() ? is_other && key.rfind("block ", 0) == 0 : !is_pointer(type))) {
+            keys parts;
+            add_fields(to, parts);
+            insert(views_[key], parts);
+            for (const auto &part : parts)
+                views_[part].insert(key);
+        }
         if (type.isNull() || (from ? is_in(from, to) || is_in(to, from) : !is_pointer(type)))
             continue;
         const auto before = shared_.size();
-        add_fields(to, shared_);
-        add_fields(from, shared_);
+        keys both;
+        add_fields(to, both);
+        add_fields(from, both);
+        share(both);
         grows_ |= shared_.size() > before;
     }
 }

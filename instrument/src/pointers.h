@@ -28,12 +28,16 @@ class pointers {
     /** May a pointer that is kept somewhere, or is an argument, lead to @key? */
     bool is_led_to(const std::string &key) const { return led_to_.count(key) > 0; }
 
+    /** @key, and the fields that may be memory of it, too. */
+    std::set<std::string> of_same_memory(const std::string &key) const;
+
     /** All that are named. */
     const std::map<std::string, const clang::FieldDecl *> &fields() const { return fields_; }
 
   private:
     using keys = std::set<std::string>;
 
+    void share(const keys &fields);
     void note_types();
     void note_statement(const function *in, const clang::Stmt *each);
     void note_type(const clang::ValueDecl *decl);
@@ -59,7 +63,11 @@ class pointers {
     std::vector<std::pair<const function *, const clang::CastExpr *>> casts_;
     keys anything_; /* whose address is kept */
     keys shared_;   /* fields that are memory of others, too */
-    keys led_to_;   /* by any pointer */
+    std::map<std::string, std::string>
+        group_of_; /* of these, a name of all that are of one memory */
+    std::map<std::string, keys> groups_;
+    std::map<std::string, keys> views_; /* what is no struct, and fields that it is used as */
+    keys led_to_;                       /* by any pointer */
     bool grows_ = false;
 };
 

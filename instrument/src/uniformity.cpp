@@ -76,6 +76,17 @@ bool is_repeated(const function &in, const clang::Stmt *at)
     return has_labels;
 }
 
+/* Is it a call that is given the size of a type? */
+bool is_call_with_size(const clang::Expr *value)
+{
+    bool found = false;
+    if (const auto *call = dyn_cast<clang::CallExpr>(value->IgnoreParenCasts()))
+        for_each_statement(call, [&found](const clang::Stmt *each) {
+            found |= isa_and_nonnull<clang::UnaryExprOrTypeTraitExpr>(each);
+        });
+    return found;
+}
+
 /* All numbers among the arguments but @size are 1: it is that of one object. */
 bool is_one(const function &in, const clang::CallExpr *call, const clang::Expr *size)
 {
@@ -327,8 +338,66 @@ void uniformity::count_instances()
                 count(literal->getType(), 1);
             if (const auto *size = dyn_cast_or_null<clang::UnaryExprOrTypeTraitExpr>(each))
                 count(size->getTypeOfArgument(), allocated(*in, size));
+            if (const auto *cast = dyn_cast_or_null<clang::CastExpr>(each);
+                cast && cast->getCastKind() == clang::CK_BitCast &&
+                cast->getType()->isPointerType() &&
+                cast->getType()->getPointeeType()->isRecordType() &&
+                !is_call_with_size(cast->getSubExpr()) &&
+                may_lead_to_unsized(*in, cast->getSubExpr()))
+                count(cast->getType()->getPointeeType(), 2);
         });
     }
+}
+
+/* May @pointer lead to a block that is allocated by a number of bytes, not by the size of a type?
+ */
+bool uniformity::may_lead_to_unsized(const function &in, const clang::Expr *pointer)
+{
+    if (!has_found_unsized_) {
+        for_each_statement(program_, [this](const function *one, const clang::Stmt *each) {
+            const auto *call = dyn_cast_or_null<clang::CallExpr>(each);
+            const auto *callee = call ? callee_of(call) : nullptr;
+            const auto *known =
+                callee && !program_.find(callee) ? find_known(callee->getNameAsString()) : nullptr;
+            if (known && known->what == known_call::kind::allocates &&
+                std::none_of(call->arg_begin(), call->arg_end(), [&](const clang::Expr *argument) {
+                    return has_size_of_type(argument);
+                }))
+                unsized_.insert("block " + one->place(call));
+        });
+        has_found_unsized_ = true;
+    }
+    if (unsized_.empty() || !pointer->getType()->isPointerType())
+        return false;
+    const auto targets = pointers_.targets_of(in, pointer);
+    return std::any_of(targets.begin(), targets.end(),
+                       [this](const auto &key) { return unsized_.count(key) > 0; });
+}
+
+/* Does @value, wherever what is in it comes from, have a sizeof? */
+bool uniformity::has_size_of_type(const clang::Expr *value)
+{
+    bool found = false;
+    std::set<std::string> named;
+    for_each_statement(value, [&](const clang::Stmt *each) {
+        found |= isa_and_nonnull<clang::UnaryExprOrTypeTraitExpr>(each);
+        if (isa_and_nonnull<clang::DeclRefExpr, clang::MemberExpr>(each))
+            named.insert(key_of_object(llvm::cast<clang::Expr>(each)));
+    });
+    if (found)
+        return true;
+    if (values_.empty())
+        for (const auto &one : assignments_)
+            values_[one.key].push_back(one.value);
+    return std::any_of(named.begin(), named.end(), [this](const auto &key) {
+        const auto [known, is_new] = sized_.try_emplace(key, false);
+        const auto all = values_.find(key);
+        if (is_new && all != values_.end())
+            known->second =
+                std::all_of(all->second.begin(), all->second.end(),
+                            [this](const auto *each) { return has_size_of_type(each); });
+        return known->second;
+    });
 }
 
 /* Is the value not known to be a communicator of all ranks? No communicator at all is none of some
@@ -903,7 +972,8 @@ void uniformity::mark(const function &one, const std::set<std::string> &objects,
                       const std::string &why, differing &now) const
 {
     for (const auto &key : pointers_.with_fields(objects))
-        now.try_emplace(key, why);
+        for (const auto &each : pointers_.of_same_memory(key))
+            now.try_emplace(each, why);
     for (const auto *parameter : one.decl->parameters()) {
         const auto &targets = pointers_.targets_of(program::key(parameter));
         if (parameter->getType()->isPointerType() &&
@@ -988,6 +1058,15 @@ bool uniformity::is_of_one(const clang::Expr *object) const
     return found == instances_.end() || found->second <= 1;
 }
 
+/* Not a field of a struct that there are several of. */
+bool uniformity::is_field_of_one(const std::string &key) const
+{
+    const auto found = pointers_.fields().count(key)
+                           ? instances_.find(key.substr(0, key.rfind('.')))
+                           : instances_.end();
+    return found == instances_.end() || found->second <= 1;
+}
+
 void uniformity::assign(const function &one, const clang::Expr *to, const std::string &why,
                         bool adds, differing &now, bool of_pointer) const
 {
@@ -995,7 +1074,8 @@ void uniformity::assign(const function &one, const clang::Expr *to, const std::s
     const auto keys = keys_of(to, &whole);
     if (!why.empty()) {
         for (const auto &key : keys)
-            now.try_emplace(key, why);
+            for (const auto &each : pointers_.of_same_memory(key))
+                now.try_emplace(each, why);
         const bool is_address = to->getType()->isPointerType() && of_pointer;
         mark(one, is_address ? pointers_.targets_of(one, to) : pointers_.objects_of(one, to), why,
              now);
@@ -1018,7 +1098,8 @@ void uniformity::assign(const function &one, const clang::Expr *to, const std::s
         (of_pointer || (op && op->getOpcode() == clang::UO_Deref)) && !record) {
         const auto only =
             of_pointer ? pointers_.targets_of(one, to) : pointers_.objects_of(one, to);
-        if (only.size() == 1 && only.begin()->rfind("block ", 0) != 0)
+        if (only.size() == 1 && only.begin()->rfind("block ", 0) != 0 &&
+            is_field_of_one(*only.begin()))
             now.erase(*only.begin());
     }
 }

@@ -102,7 +102,10 @@ class uniformity {
 
     bool is_of_call(const std::string &key, const function &one) const;
     static std::vector<std::string> keys_of(const clang::Expr *object, bool *is_whole);
+    bool is_field_of_one(const std::string &key) const;
     void count_instances();
+    bool may_lead_to_unsized(const function &in, const clang::Expr *pointer);
+    bool has_size_of_type(const clang::Expr *value);
     int allocated(const function &in, const clang::Expr *size) const;
     bool is_called_again(const function &in, std::set<const function *> seen) const;
     void find_parts();
@@ -129,6 +132,8 @@ class uniformity {
     std::set<std::string> inputs_;  /* streams that may be stdin, by key */
     std::set<std::string> unsized_; /* blocks whose size says no type */
     bool has_found_unsized_ = false;
+    std::map<std::string, std::vector<const clang::Expr *>> values_; /* that each key is given */
+    std::map<std::string, bool> sized_; /* whether these have a sizeof */
     /* Communicators, by key: that may be of some ranks only, and that are given a value. */
     std::set<std::string> parts_, defined_;
     std::map<std::string, std::string> anywhere_; /* what differs at any place */

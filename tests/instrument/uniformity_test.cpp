@@ -526,6 +526,49 @@ TEST(UniformityTest, AStructIsMemory)
                    "may be another one in a successor");
 }
 
+TEST(UniformityTest, AFieldOfSeveralStructsIsNotReplaced)
+{
+    const std::string outside =
+        "struct s { int n; };\n static void set(int *p) { *p = 10; }\n"
+        "static void share(int *p) { MPI_Bcast(p, 1, MPI_INT, 0, MPI_COMM_WORLD); }\n"
+        "static void *get(size_t n) { return malloc(n); }\n";
+    for (const std::string by : {"set", "share"}) {
+        expect_refused(looping("step < x.n", "struct s x, y; x.n = rank; y.n = 1;" + by + "(&y.n);",
+                               "", outside),
+                       kDiffer);
+        expect_done(looping("step < y.n", "struct s y; y.n = rank;" + by + "(&y.n);", "", outside));
+    }
+    for (const std::string make : {"malloc(8)", "get(8)", "malloc(k)"})
+        expect_refused(looping("step < a->n",
+                               "int k = 8; struct s *a = " + make + ", *b = " + make +
+                                   "; a->n = rank; b->n = 10;",
+                               "", outside),
+                       kDiffer);
+    expect_done(looping("step < a->n", "struct s *a = get(sizeof *a); a->n = rank; a->n = 10;", "",
+                        outside));
+}
+
+TEST(UniformityTest, MembersOfOneMemoryAreTheSame)
+{
+    const std::string outside =
+        "struct a { int n; }; struct b { int n; }; union u { int k; struct a a; struct b b; };\n"
+        "int gethostname(char *, size_t);\n";
+    for (const std::string store :
+         {"x.k = 10; x.a.n = rank;", "x.k = 10; x.b.n = rank;", "x.k = 10; *(&x.b.n) = rank;"})
+        expect_refused(looping("step < x.k", "union u x;" + store, "", outside), kDiffer);
+    expect_refused(
+        looping("step < x.n", "struct a x; x.n = 1; ((struct b *)&x)->n = rank;", "", outside),
+        kDiffer);
+    expect_refused(looping("step < n", "char x[8] = \"1\"; ((struct b *)x)->n = rank; n = atoi(x);",
+                           "", outside),
+                   kDiffer);
+    expect_refused(looping("step < x->n",
+                           "char *m = malloc(8); struct a *x = (struct a *)m; gethostname(m, 8);",
+                           "", outside),
+                   kDiffer);
+    expect_done(looping("step < x.k", "union u x, y; x.k = 10;", "", outside));
+}
+
 TEST(UniformityTest, TheSizeOfAnArrayIsOfItsDeclaration)
 {
     const std::string size = "n = sizeof a / sizeof a[0];";
