@@ -78,7 +78,7 @@ analysis analyse(std::unique_ptr<program> sources, const settings &how)
     found.notes = find_notes(all);
     append(found.refused, found.chosen->refused);
     append(found.refused, find_obstacles(all, calls, used, opened, *found.chosen));
-    const uniformity again(all, calls, used, uniformity::between::runs);
+    const uniformity again(all, calls, used, uniformity::between::runs, found.chosen);
     found.live = find_state(all, used, live, opened, again, *found.chosen);
     append(found.refused, found.live.refused);
     if (found.refused.empty()) {

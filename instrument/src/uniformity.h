@@ -21,16 +21,18 @@ class uniformity {
     /** Between what it may differ: two ranks; a rank and its successor, which runs main() again. */
     enum class between { ranks, runs };
 
+    /** @at: of runs, where it counts what differs; without one, anywhere. */
     uniformity(const program &all, const call_graph &calls, const accesses &used,
-               between what = between::ranks);
+               between what = between::ranks, const loop *at = nullptr);
 
     /** Why ranks might pass @one's body, and so a safe point there, in different numbers. */
     findings differences(const loop &one) const;
     /** May the condition of @control, an if, a loop or the like, differ between ranks? */
     bool may_differ(const clang::Stmt *control) const { return conditions_.count(control) > 0; }
-    /** Where the variable or field @key begins to differ, wherever that is; empty: nowhere. */
+    /** Where the variable or field @key begins to differ that does at the loop; empty: it does not.
+     */
     std::string differs_since(const std::string &key) const;
-    /** Does it, or a field of it, begin to differ anywhere? */
+    /** Does it, or a field of it, differ there? */
     bool differs_in(const std::string &key) const;
     /** May it, or a field of it, lead to what is allocated? */
     bool leads_to_block(const std::string &key) const;
@@ -69,6 +71,12 @@ class uniformity {
                     differing &now) const;
     std::string why_input(const function &one, const clang::CallExpr *call, const known_call &known,
                           const differing &now) const;
+    using at_blocks = std::map<unsigned, differing>;
+    void note_point(const function &one, at_blocks &entries);
+    bool ends_program(const function &one, const clang::ReturnStmt *end, unsigned depth = 0) const;
+    bool ends_where(const function &in, const clang::CallExpr *call, std::int64_t value,
+                    unsigned depth) const;
+    bool always_ends(const function &in, const clang::Stmt *branch, unsigned depth) const;
     void note_condition(const function &one, const clang::Stmt *control, const differing &now);
     /* Why the value of @expression may differ; empty if it does not. */
     std::string why(const function &one, const clang::Expr *expression, const differing &now) const;
@@ -136,7 +144,8 @@ class uniformity {
     std::map<std::string, bool> sized_; /* whether these have a sizeof */
     /* Communicators, by key: that may be of some ranks only, and that are given a value. */
     std::set<std::string> parts_, defined_;
-    std::map<std::string, std::string> anywhere_; /* what differs at any place */
+    const loop *const at_;
+    differing at_point_; /* what differs there */
     bool is_defining_ = false;
     bool grows_ = false;
 };

@@ -609,6 +609,63 @@ TEST(UniformityTest, WhatASuccessorFindsOtherwise)
 }
 
 /* What comes behind the loop a successor does as its predecessor would have. */
+TEST(UniformityTest, WhatDiffersAtTheLoopCounts)
+{
+    const std::string outside = "# 1 \"stdio.h\" 3\nextern FILE *stdout, *stderr;\n"
+                                "# 1 \"small.c\"\nstruct l { FILE *to; int k; };\n";
+    const std::string put = "fprintf(to, \"%d\", step);";
+    const std::string late = "if (MPI_Wtime() - t > 9) to = stderr;" + put;
+    const std::string begin = "FILE *to = stdout; double t = MPI_Wtime();";
+    expect_done(with_loop(put, begin, outside, late));
+    expect_done(with_loop("fprintf(l.to, \"%d\", step);",
+                          "struct l l; l.to = stdout; double t = MPI_Wtime();", outside,
+                          "if (MPI_Wtime() - t > 9) l.to = stderr; fprintf(l.to, \"x\");"));
+    expect_refused(with_loop(put, begin + late, outside), "may be another one in a successor");
+    const std::string again = "static FILE *to; static double t;\n"
+                              "static void work(void) { double x = 1, y; int step;\n"
+                              "for (step = 0; step < 9; step++) {\n"
+                              "MPI_Allreduce(&x, &y, 1, MPI_DOUBLE, 0, MPI_COMM_WORLD); x = y;" +
+                              put + "} " + late + "}\n";
+    const auto calling = [&](const std::string &how) {
+        return outside + again +
+               "int main(int argc, char **argv) { MPI_Init(&argc, &argv);"
+               "to = stdout; t = MPI_Wtime(); " +
+               how + " MPI_Finalize(); return 0; }\n";
+    };
+    expect_done(calling("work();"));
+    const auto found = analysed(calling("for (int i = 0; i < argc; i++) work();"),
+                                {.loop = "small.c:3", .threshold = 0});
+    EXPECT_FALSE(found.is_done());
+}
+
+TEST(UniformityTest, AFunctionThatMakesItsCallerEnd)
+{
+    const auto with = [](const std::string &ask, const std::string &returned = "1",
+                         const std::string &last = "0") {
+        return looping(
+            "step < n", ask, "double z; MPI_Allreduce(&sum, &z, 1, MPI_DOUBLE, 0, g); sum = z;",
+            "int access(const char *, int); void exit(int); static MPI_Comm g;\n"
+            "static int open_all(MPI_Comm *c) { if (access(\"in\", 0)) return " +
+                returned + "; MPI_Comm_dup(MPI_COMM_WORLD, c); return " + last + "; }\n" +
+                (ask.find("init") == std::string::npos
+                     ? ""
+                     : "static int init(MPI_Comm *c) { if (open_all(c)) return -1;"
+                       " return 0; }\n"));
+    };
+    for (const std::string ask :
+         {"if (open_all(&g)) return 1;", "if (open_all(&g) != 0) { printf(\"no\"); exit(1); }",
+          "if (open_all(&g) == 1) MPI_Abort(MPI_COMM_WORLD, 1);",
+          "if (0 < open_all(&g)) { printf(\"no\"); return 1; }", "if (init(&g) < 0) return 1;"})
+        expect_done(with(ask));
+    expect_done(with("if (!open_all(&g)) return 1;", "0", "1"));
+    for (const std::string ask :
+         {"open_all(&g);", "if (open_all(&g)) printf(\"no\");", "if (!open_all(&g)) return 1;",
+          "if (open_all(&g) > 1) return 1;", "int e = open_all(&g); if (e) printf(\"no\");",
+          "if (open_all(&g)) return 1; open_all(&g);", "if (init(&g) > 0) return 1;",
+          "if (open_all(&g)) { if (argc) return 1; }"})
+        expect_refused(with(ask), "may be another one in a successor");
+}
+
 TEST(UniformityTest, WhatIsReducedToAllIsTheSame)
 {
     expect_done(looping("all > 0.5", ""));
