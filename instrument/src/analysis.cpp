@@ -49,7 +49,9 @@ analysis analyse(std::unique_ptr<program> sources, const settings &how)
     const call_graph calls(all);
     const liveness live(all, used);
     const resources opened(all);
-    const uniformity equal(all, calls, used);
+    const auto assignments = assignments_of(all);
+    const pointers led(all, assignments, used);
+    const uniformity equal(all, calls, used, assignments, led);
     const messages sent(all, calls, used, equal);
     found.threshold = how.threshold;
     found.loops = find_loops(all, calls);
@@ -78,7 +80,9 @@ analysis analyse(std::unique_ptr<program> sources, const settings &how)
     found.notes = find_notes(all);
     append(found.refused, found.chosen->refused);
     append(found.refused, find_obstacles(all, calls, used, opened, *found.chosen));
-    const uniformity again(all, calls, used, uniformity::between::runs, found.chosen);
+    const uniformity again(all, calls, used, assignments, led, uniformity::between::runs,
+                           found.chosen);
+    found.rounds = equal.rounds() + again.rounds();
     found.live = find_state(all, used, live, opened, again, *found.chosen);
     append(found.refused, found.live.refused);
     if (found.refused.empty()) {

@@ -24,7 +24,8 @@ struct analysis {
     double threshold = 0;
     state live;
     findings refused, notes;
-    rewritten result; /* valid if nothing is refused */
+    std::size_t rounds = 0; /* how often the flow of a function has been followed */
+    rewritten result;       /* valid if nothing is refused */
 
     bool is_done() const { return chosen && refused.empty(); }
 };

@@ -60,9 +60,7 @@ bool is_own_operation(const program &all, const clang::Expr *value)
            !value->isIntegerConstantExpr(context) && !(op && op->getOpcode() == clang::UO_AddrOf);
 }
 
-} // namespace
-
-std::vector<const function *> called_by(const program &all, const clang::CallExpr *call)
+std::vector<const function *> find_called(const program &all, const clang::CallExpr *call)
 {
     std::vector<const function *> found;
     const auto *callee = callee_of(call);
@@ -93,6 +91,16 @@ std::vector<const function *> called_by(const program &all, const clang::CallExp
                 may_be_called(one, call->getCallee()->getType()))
                 found.push_back(&one);
     return found;
+}
+
+} // namespace
+
+const std::vector<const function *> &called_by(const program &all, const clang::CallExpr *call)
+{
+    const auto found = all.calls().find(call);
+    return found != all.calls().end()
+               ? found->second
+               : all.calls().emplace(call, find_called(all, call)).first->second;
 }
 
 liveness::liveness(const program &all, const accesses &used) : program_(all)

@@ -43,6 +43,6 @@ class liveness {
 };
 
 /** Functions that @call may call: one, or all whose address is taken and whose type is right. */
-std::vector<const function *> called_by(const program &all, const clang::CallExpr *call);
+const std::vector<const function *> &called_by(const program &all, const clang::CallExpr *call);
 
 } // namespace zc::instrument

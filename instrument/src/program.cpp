@@ -126,7 +126,22 @@ const clang::FunctionDecl *callee_of(const clang::CallExpr *call)
     return call->getDirectCallee();
 }
 
-std::string program::key(const clang::FunctionDecl *decl)
+/* Keys are asked for again and again; a declaration lives as long as its program. */
+static std::unordered_map<const clang::Decl *, std::string> &known_keys()
+{
+    static std::unordered_map<const clang::Decl *, std::string> known;
+    return known;
+}
+
+template <typename Decl, typename Make>
+static const std::string &known_key(const Decl *decl, Make make)
+{
+    const auto found = known_keys().find(decl);
+    return found != known_keys().end() ? found->second
+                                       : known_keys().emplace(decl, make(decl)).first->second;
+}
+
+static std::string make_key(const clang::FunctionDecl *decl)
 {
     const std::string name = decl->getNameAsString();
     if (decl->isExternallyVisible())
@@ -134,14 +149,14 @@ std::string program::key(const clang::FunctionDecl *decl)
     return file_of(decl->getASTContext(), decl->getCanonicalDecl()->getLocation()) + ":" + name;
 }
 
-std::string program::key(const clang::VarDecl *variable)
+static std::string make_key(const clang::VarDecl *variable)
 {
     const std::string name = variable->getNameAsString();
     const auto &context = variable->getASTContext();
     if (const auto *owner =
             llvm::dyn_cast_or_null<clang::FunctionDecl>(variable->getParentFunctionOrMethod())) {
         if (!variable->hasExternalStorage())
-            return key(owner) + ":" + name + "@" +
+            return program::key(owner) + ":" + name + "@" +
                    std::to_string(line_of(context, variable->getLocation())) + "." +
                    std::to_string(context.getSourceManager().getExpansionColumnNumber(
                        variable->getLocation()));
@@ -151,7 +166,7 @@ std::string program::key(const clang::VarDecl *variable)
     return file_of(context, variable->getCanonicalDecl()->getLocation()) + ":" + name;
 }
 
-std::string program::key(const clang::FieldDecl *field)
+static std::string make_key(const clang::FieldDecl *field)
 {
     const auto *record = field->getParent();
     std::string name = record->getNameAsString();
@@ -161,6 +176,21 @@ std::string program::key(const clang::FieldDecl *field)
     if (name.empty())
         name = place_of(field->getASTContext(), record->getLocation());
     return name + "." + field->getNameAsString();
+}
+
+const std::string &program::key(const clang::FunctionDecl *decl)
+{
+    return known_key(decl, [](const clang::FunctionDecl *one) { return make_key(one); });
+}
+
+const std::string &program::key(const clang::VarDecl *variable)
+{
+    return known_key(variable, [](const clang::VarDecl *one) { return make_key(one); });
+}
+
+const std::string &program::key(const clang::FieldDecl *field)
+{
+    return known_key(field, [](const clang::FieldDecl *one) { return make_key(one); });
 }
 
 std::string key_of_object(const clang::Expr *object)
@@ -262,7 +292,13 @@ program::program(std::vector<std::unique_ptr<clang::ASTUnit>> units) : units_(st
             functions_.try_emplace(one.name, std::move(one));
         }
         find_clashes(*unit);
+        found_.clear(); /* there are more functions with the next one */
     }
+}
+
+program::~program()
+{
+    known_keys().clear();
 }
 
 const clang::RecordDecl *program::definition_of(const clang::RecordDecl *decl) const
@@ -295,7 +331,12 @@ const function *program::find(const std::string &name) const
 
 const function *program::find(const clang::FunctionDecl *decl) const
 {
-    return decl ? find(key(decl)) : nullptr;
+    if (!decl)
+        return nullptr;
+    const auto [known, is_new] = found_.try_emplace(decl, nullptr);
+    if (is_new)
+        known->second = find(key(decl));
+    return known->second;
 }
 
 } // namespace zc::instrument

@@ -13,6 +13,7 @@
 #include <memory>
 #include <set>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 namespace zc::instrument {
@@ -46,6 +47,9 @@ struct function {
 class program {
   public:
     explicit program(std::vector<std::unique_ptr<clang::ASTUnit>> units);
+    ~program();
+    program(const program &) = delete;
+    program &operator=(const program &) = delete;
 
     const std::vector<std::unique_ptr<clang::ASTUnit>> &units() const { return units_; }
     const std::map<std::string, function> &functions() const { return functions_; }
@@ -66,9 +70,15 @@ class program {
     const clang::RecordDecl *definition_of(const clang::RecordDecl *decl) const;
     /** Is it another type in another source? */
     bool has_other_definitions(const clang::RecordDecl *decl) const;
-    static std::string key(const clang::VarDecl *variable);
-    static std::string key(const clang::FieldDecl *field);
-    static std::string key(const clang::FunctionDecl *decl);
+    static const std::string &key(const clang::VarDecl *variable);
+    static const std::string &key(const clang::FieldDecl *field);
+    static const std::string &key(const clang::FunctionDecl *decl);
+
+    /** What called_by() has found. */
+    std::unordered_map<const clang::CallExpr *, std::vector<const function *>> &calls() const
+    {
+        return calls_;
+    }
 
   private:
     void find_clashes(clang::ASTUnit &unit);
@@ -79,6 +89,8 @@ class program {
     std::map<std::string, const clang::VarDecl *> globals_;
     std::map<std::string, std::vector<const clang::RecordDecl *>> definitions_; /* by name */
     mutable std::map<std::string, bool> differing_;
+    mutable std::unordered_map<const clang::FunctionDecl *, const function *> found_;
+    mutable std::unordered_map<const clang::CallExpr *, std::vector<const function *>> calls_;
 };
 
 /** The function that @call names, or nullptr: it is called by a pointer. */

@@ -23,7 +23,11 @@ class uniformity {
 
     /** @at: of runs, where it counts what differs; without one, anywhere. */
     uniformity(const program &all, const call_graph &calls, const accesses &used,
+               const std::vector<assignment> &assignments, const pointers &led,
                between what = between::ranks, const loop *at = nullptr);
+
+    /** How often the flow of a function has been followed. */
+    std::size_t rounds() const { return rounds_; }
 
     /** Why ranks might pass @one's body, and so a safe point there, in different numbers. */
     findings differences(const loop &one) const;
@@ -50,12 +54,21 @@ class uniformity {
         bool is_called = false;
     };
 
+    void order_functions();
+    void wait(const function &one);
+    void wait_for_callers(const function &one);
+    bool is_kept_parameter(const function &in, const clang::ParmVarDecl *parameter) const;
+    const std::set<std::string> &targets_of(const function &in, const clang::Expr *pointer) const;
+    bool finds_one(const clang::Expr *pointer, std::set<const clang::ParmVarDecl *> seen) const;
     void run(const function &one);
     void step(const function &one, const clang::Stmt *at, differing &now);
     void assign(const function &one, const clang::Expr *to, const std::string &why, bool adds,
                 differing &now, bool of_pointer = false) const;
     void mark(const function &one, const std::set<std::string> &objects, const std::string &why,
               differing &now) const;
+    const std::vector<std::string> &memory_of(const std::string &object) const;
+    using led_parameters = std::vector<std::pair<std::string, const std::set<std::string> *>>;
+    const led_parameters &pointer_parameters_of(const function &one) const;
     std::string why_target(const function &one, const clang::Expr *pointer,
                            const differing &now) const;
     std::string why_memory(const function &one, const clang::Expr *pointer,
@@ -130,8 +143,8 @@ class uniformity {
     const call_graph &calls_;
     const accesses &used_;
     const between what_;
-    const std::vector<assignment> assignments_;
-    const pointers pointers_;
+    const std::vector<assignment> &assignments_;
+    const pointers &pointers_;
     std::map<std::string, function_state> states_;
     std::map<const clang::Stmt *, std::string> conditions_;
     std::map<std::string, int> instances_; /* of structs, by name */
@@ -147,7 +160,15 @@ class uniformity {
     const loop *const at_;
     differing at_point_; /* what differs there */
     bool is_defining_ = false;
-    bool grows_ = false;
+    /* To be run again, callers first. */
+    std::map<const function *, std::size_t> order_;
+    std::map<std::size_t, const function *, std::greater<>> waiting_;
+    std::size_t rounds_ = 0;
+    mutable std::map<std::pair<const function *, const clang::ParmVarDecl *>, bool> kept_;
+    mutable std::map<const clang::Expr *, bool> to_one_;
+    mutable std::unordered_map<std::string, std::vector<std::string>> memory_;
+    mutable std::unordered_map<const function *, led_parameters> parameters_;
+    mutable std::map<const clang::Expr *, std::set<std::string>> targets_;
 };
 
 } // namespace zc::instrument

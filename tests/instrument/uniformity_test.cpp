@@ -666,6 +666,27 @@ TEST(UniformityTest, AFunctionThatMakesItsCallerEnd)
         expect_refused(with(ask), "may be another one in a successor");
 }
 
+/* Each function calls two others, and changes what they read: to go through all of them, in
+ * whatever order, until nothing changes, would take a round for each. */
+TEST(UniformityTest, AFunctionIsFollowedAFewTimesOnly)
+{
+    constexpr int functions = 40;
+    std::string outside =
+        "static int g[1], k0;\nstatic int f0(int n, int *out) { return *out = n; }\n";
+    for (int i = 1; i < functions; i++) {
+        const auto own = std::to_string(i), one = std::to_string(i - 1),
+                   other = std::to_string(i / 2);
+        outside += "static int k" + own + "; static int f" + own + "(int n, int *out) { int t = k" +
+                   one + "; if (n > 3) k" + own + " = t + n; f" + one + "(n - 1, &t); f" + other +
+                   "(t, &k" + own + "); *out = t; return t + n; }\n";
+    }
+    const auto found = analysed(
+        looping("step < n", "", "int r; sum += f" + std::to_string(functions - 1) + "(rank, &r);",
+                outside));
+    ASSERT_NE(found.rounds, 0u);
+    EXPECT_LE(found.rounds, 2u * 12 * functions);
+}
+
 TEST(UniformityTest, WhatIsReducedToAllIsTheSame)
 {
     expect_done(looping("all > 0.5", ""));
