@@ -34,7 +34,7 @@ def build(prefix, sources, library, directory, family="mpich", flags=()):
     return mpi.build(prefix, [TOP / source for source in sources], directory,
                      flags=["-include", str(header), f"-I{TOP}/migrate/include",
                             "-Wl,--no-as-needed", str(zcm), *flags],
-                     headers=[header, zcm], family=family)
+                     headers=[header, zcm, *(TOP / "tests/migrate").glob("*.h")], family=family)
 
 
 class Stage:

@@ -16,17 +16,9 @@
 #include <unistd.h>
 #include <zcm/zcm.h>
 
-enum { kWords = 40000 }; /* of a message: 320 kB */
+#include "check.h"
 
-#define CHECK(condition, ...)                                                                      \
-    do {                                                                                           \
-        if (!(condition)) {                                                                        \
-            fprintf(stderr, "rank %d: line %d: ", rank, __LINE__);                                 \
-            fprintf(stderr, __VA_ARGS__);                                                          \
-            fputc('\n', stderr);                                                                   \
-            exit(1);                                                                               \
-        }                                                                                          \
-    } while (0)
+enum { kWords = 40000 }; /* of a message: 320 kB */
 
 static int rank;
 

@@ -35,20 +35,12 @@
 #include <unistd.h>
 #include <zcm/zcm.h>
 
+#include "check.h"
+
 enum { TAG = 4, RANKS = 4 };
 
 static int rank, ranks;
 static const char *stop_file;
-
-#define CHECK(condition, ...)                                                                      \
-    do {                                                                                           \
-        if (!(condition)) {                                                                        \
-            fprintf(stderr, "rank %d: line %d: ", rank, __LINE__);                                 \
-            fprintf(stderr, __VA_ARGS__);                                                          \
-            fputc('\n', stderr);                                                                   \
-            exit(1);                                                                               \
-        }                                                                                          \
-    } while (0)
 
 static void sleep_ms(double ms)
 {

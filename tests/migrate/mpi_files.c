@@ -25,6 +25,8 @@
 #include <unistd.h>
 #include <zcm/zcm.h>
 
+#include "check.h"
+
 #if !defined(MPIO_INCLUDE) && !defined(OPEN_MPI)
 
 int main(void)
@@ -43,16 +45,6 @@ static MPI_Comm comm;
 static MPI_File file = MPI_FILE_NULL;
 static MPI_Errhandler handler;
 static int row[WORDS];
-
-#define CHECK(condition, ...)                                                                      \
-    do {                                                                                           \
-        if (!(condition)) {                                                                        \
-            fprintf(stderr, "rank %d: line %d: ", rank, __LINE__);                                 \
-            fprintf(stderr, __VA_ARGS__);                                                          \
-            fputc('\n', stderr);                                                                   \
-            exit(1);                                                                               \
-        }                                                                                          \
-    } while (0)
 
 #define IO(call)                                                                                   \
     do {                                                                                           \

@@ -37,6 +37,8 @@
 #include <unistd.h>
 #include <zcm/zcm.h>
 
+#include "check.h"
+
 enum { LARGE = 300000, MEMORY = 5 << 20, TAG = 4 };
 
 static int rank, ranks;
@@ -44,16 +46,6 @@ static const char *stop_file;
 static MPI_Comm ring;
 static MPI_Request persistent[2];
 static char persistent_out[1000], persistent_in[1000];
-
-#define CHECK(condition, ...)                                                                      \
-    do {                                                                                           \
-        if (!(condition)) {                                                                        \
-            fprintf(stderr, "rank %d: line %d: ", rank, __LINE__);                                 \
-            fprintf(stderr, __VA_ARGS__);                                                          \
-            fputc('\n', stderr);                                                                   \
-            exit(1);                                                                               \
-        }                                                                                          \
-    } while (0)
 
 static void sleep_ms(double ms)
 {
