@@ -11,9 +11,8 @@
  * collectives, cancellations, computing, itself. Of port and world rank 0 has one: a port that is
  * open, or a child that it talks to.
  */
-#include "check.h"
+#include "marks.h"
 #include <stddef.h>
-#include <sys/stat.h>
 
 enum { TAGS = 10000, NEVER = 20000, ITSELF, TO_CHILD, FEW = 6 };
 
@@ -276,27 +275,6 @@ static int be_child(MPI_Comm parent)
 }
 
 /* ---- the job ---- */
-
-static void mark(const char *file, const char *suffix)
-{
-    char name[4096];
-    snprintf(name, sizeof name, "%s%s", file, suffix);
-    FILE *made = fopen(name, "w");
-    CHECK(made, "cannot make %s", name);
-    fclose(made);
-}
-
-static int found(const char *file)
-{
-    char name[4096];
-    struct stat status;
-    int number = 0;
-    for (int rank = 0; rank < check_ranks; rank++) {
-        snprintf(name, sizeof name, "%s.%d", file, rank);
-        number += stat(name, &status) == 0;
-    }
-    return number;
-}
 
 static int wants(int argc, char **argv, const char *what)
 {

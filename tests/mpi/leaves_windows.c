@@ -11,10 +11,9 @@
  * computing; unregistered: no memory can be registered with UCX a second time; reached: in the end,
  * puts to all ranks are UCX's again.
  */
-#include "check.h"
+#include "marks.h"
 #include <dlfcn.h>
 #include <stddef.h>
-#include <sys/stat.h>
 
 enum { MOST = 150 * KIB, BURST = 40, CELLS = 64 };
 
@@ -426,27 +425,6 @@ static void use_briefly(int round)
 
 /* ---- the job ---- */
 
-static int found(const char *file)
-{
-    char name[4096];
-    struct stat status;
-    int number = 0;
-    for (int rank = 0; rank < check_ranks; rank++) {
-        snprintf(name, sizeof name, "%s.%d", file, rank);
-        number += stat(name, &status) == 0;
-    }
-    return number;
-}
-
-static void mark(const char *file)
-{
-    char name[4096];
-    snprintf(name, sizeof name, "%s.ready", file);
-    FILE *ready = fopen(name, "w");
-    CHECK(ready, "cannot make %s", name);
-    fclose(ready);
-}
-
 static void open_windows(void)
 {
     const MPI_Aint bytes = check_ranks * (MPI_Aint)sizeof(place_t);
@@ -506,7 +484,7 @@ int main(int argc, char **argv)
     for (int i = 3; i < argc; i++)
         registers_none = registers_none || !strcmp(argv[i], "unregistered");
     if (check_rank == 0)
-        mark(argv[1]);
+        mark(argv[1], ".ready");
     for (; go_on; rounds++) {
         for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++)
             if (wants(argc, argv, kinds[i].what))
