@@ -12,6 +12,7 @@
 #include "zc_landing_thread.h"
 #include "zc_order.h"
 #include "zc_processors.h"
+#include "zc_spare.h"
 #include "zc_watch.h"
 
 #if defined(__has_include)
@@ -223,27 +224,48 @@ int MPIDI_ZC_landing_thread_go_on(void)
 
 /* ---- with how many processors ---- */
 
-static int share = MPIDI_ZC_SHARE_TO_SPARE;
+/* Atomic, as MPIDI_ZC_share_t has them. */
+static struct {
+    int kind, ranks;
+} share;
 
-void MPIDI_ZC_landing_thread_share(MPIDI_ZC_share_kind_t kind)
+static void set_share(MPIDI_ZC_share_t now)
 {
-    if (MPIDI_ZC_global.landing_thread_running && (int) kind != share) {
-        __atomic_store_n(&share, (int) kind, __ATOMIC_SEQ_CST);
-        set_timer(1);
+    __atomic_store_n(&share.ranks, now.ranks, __ATOMIC_RELAXED);
+    __atomic_store_n(&share.kind, (int) now.kind, __ATOMIC_SEQ_CST);
+}
+
+void MPIDI_ZC_landing_thread_share(MPIDI_ZC_share_t now)
+{
+    if (MPIDI_ZC_global.landing_thread_running) {
+        const bool changed = (int) now.kind != share.kind;
+        set_share(now);
+        if (changed) {
+            set_timer(1);
+        }
     }
 }
 
 /* Do processes outnumber processors, and is the thread to rest then? */
 static bool is_crowded(void)
 {
-    return __atomic_load_n(&share, __ATOMIC_SEQ_CST) == MPIDI_ZC_SHARE_CROWDED &&
+    return __atomic_load_n(&share.kind, __ATOMIC_SEQ_CST) == MPIDI_ZC_SHARE_CROWDED &&
         MPIDI_ZC_global.params.landing_thread_rests;
 }
 
 /* Does the application give up its processor for what this thread does? */
 static bool shares_processor(void)
 {
-    return __atomic_load_n(&share, __ATOMIC_RELAXED) != MPIDI_ZC_SHARE_TO_SPARE;
+    return __atomic_load_n(&share.kind, __ATOMIC_RELAXED) != MPIDI_ZC_SHARE_TO_SPARE ||
+        MPIDI_ZC_spare_is_busy();
+}
+
+/* Finds out whether the processor that there is to spare is idle. */
+static void look_for_processor(void)
+{
+    if (__atomic_load_n(&share.kind, __ATOMIC_RELAXED) == MPIDI_ZC_SHARE_TO_SPARE) {
+        MPIDI_ZC_spare_look(__atomic_load_n(&share.ranks, __ATOMIC_RELAXED));
+    }
 }
 
 /* Have short messages been bundled since the last call? Others may be, and may wait for too
@@ -512,7 +534,9 @@ static state_t look(thread_t * thread, wakeup_t why)
 {
     const unsigned long now = entries();
 
+    MPIDI_ZC_VCI(0).stats.thread_looks++;
     trim_now_and_then();
+    look_for_processor();
     if (is_crowded()) {
         return RESTING;
     }
@@ -547,6 +571,7 @@ static state_t listening(thread_t * thread)
         thread->calibrate = false;
         (void) zc_calibrate(MPIDI_ZC_global.landing, NULL);
     }
+    look_for_processor();
     if (is_crowded()) {
         return RESTING;
     }
@@ -613,7 +638,8 @@ int MPIDI_ZC_landing_thread_start(void)
 
     MPIDI_ZC_global.wakeup_timer_fd = -1;
     timer.accepted = timer.pending = timer.stop = 0;
-    share = MPIDI_ZC_processors_of_host().kind;
+    set_share(MPIDI_ZC_processors_of_host());
+    MPIDI_ZC_spare_init();
     application_init();
     mpi_errno = find_descriptors();
     MPIR_ERR_CHECK(mpi_errno);

@@ -39,6 +39,9 @@
  * While the thread watches, short messages may wait to leave together (zc_bundle.h). It sends those
  * that the application has left waiting.
  *
+ * A thread that has a processor to spare finds out now and then whether that one is idle (zc_spare.h). If
+ * it is not, it works as one that has none.
+ *
  * The thread never polls for longer than there are events. During a transfer that the application
  * has asked for it keeps off the processor of the application's main thread: a process that waits
  * in MPI elsewhere loses some time instead, and the transfer is hidden behind the work. */
@@ -61,7 +64,7 @@ void MPIDI_ZC_landing_thread_suspend(void);
 int MPIDI_ZC_landing_thread_go_on(void);
 
 /* Adapts the thread to a change in the processors that the processes of this host can have. */
-void MPIDI_ZC_landing_thread_share(MPIDI_ZC_share_kind_t kind);
+void MPIDI_ZC_landing_thread_share(MPIDI_ZC_share_t share);
 
 /* The gate calls this when the application has left MPI. It may set the wake-up timer. */
 void MPIDI_ZC_landing_thread_on_exit(void);

@@ -143,6 +143,7 @@ static MPIDI_ZC_share_t share(bool near_only)
     MPIDI_ZC_share_t share = {
         .kind = processors > 1 ? MPIDI_ZC_SHARE_TO_SPARE : MPIDI_ZC_SHARE_ENOUGH,
         .processors = processors,
+        .ranks = 1,
     };
     int ranks = 1, words = own.words;
 

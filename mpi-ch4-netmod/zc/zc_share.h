@@ -18,7 +18,7 @@
  *   64 ranks on all of 64 processors           ENOUGH, or all of 32: CROWDED
  *   one bound to 0, another to 0 and 1         ENOUGH, and so is the other
  *
- * Other processes, and how much the ranks compute, are not considered. */
+ * Other processes, and how much the ranks compute, are not considered: zc_spare.h does that. */
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -38,6 +38,7 @@ typedef struct {
     MPIDI_ZC_share_kind_t kind;
     int processors;             /* a fair part of those of all ranks that compete with each other;
                                  * 0: less than one */
+    int ranks;                  /* that compete with each other, this one among them */
 } MPIDI_ZC_share_t;
 
 typedef struct {
@@ -102,9 +103,9 @@ static inline bool MPIDI_ZC_share_match(MPIDI_ZC_share_matching_t * m, int rank)
 }
 
 /* Returns the processors for each of the ranks that compete with @self for processors, directly or
- * by way of other ranks. */
+ * by way of other ranks, and sets *@competitors to how many these are. */
 static inline int MPIDI_ZC_share_fair(const uint64_t * masks, int ranks, int words, int self,
-                                      uint64_t * reached, bool * counted)
+                                      uint64_t * reached, bool * counted, int *competitors)
 {
     int members = 0;
     memcpy(reached, masks + (size_t) self * words, (size_t) words * sizeof(*reached));
@@ -126,6 +127,7 @@ static inline int MPIDI_ZC_share_fair(const uint64_t * masks, int ranks, int wor
             }
         }
     }
+    *competitors = members;
     return MPIDI_ZC_share_count(reached, words) / members;
 }
 
@@ -145,7 +147,7 @@ static inline bool MPIDI_ZC_share(const uint64_t * masks, int ranks, int words, 
     };
 
     const int fair = MPIDI_ZC_share_fair(masks, ranks, words, self, m.tried,
-                                         (bool *) (memory + 2 * set + holders));
+                                         (bool *) (memory + 2 * set + holders), &share->ranks);
     for (int rank = 0; rank < ranks; rank++) {
         if (rank != self) {
             (void) MPIDI_ZC_share_match(&m, rank);

@@ -90,7 +90,7 @@ static void processors_changed(void)
 
     MPIDI_ZC_idle_set(&MPIDI_ZC_VCI(0).idle, share.kind == MPIDI_ZC_SHARE_CROWDED);
     MPIDU_waiting_places(share.processors);
-    MPIDI_ZC_landing_thread_share(MPIDI_ZC_processors_of_host().kind);
+    MPIDI_ZC_landing_thread_share(MPIDI_ZC_processors_of_host());
 }
 
 static void take_message(MPIDI_ZC_foreign_t * f, const MPIDI_ZC_host_message_t * message)

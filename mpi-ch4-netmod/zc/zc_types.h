@@ -30,7 +30,7 @@ typedef struct {
     uint64_t left_at_sender;    /* because fetching them later is faster: zc_weigh.h */
     uint64_t reordered;         /* messages that overtook another */
     uint64_t bundles, bundled;  /* packets of several short sends, and messages in them */
-    uint64_t thread_wakeups;
+    uint64_t thread_wakeups, thread_looks;
     uint64_t atomics;
     uint64_t endpoints;         /* made, to processes of this world */
     uint64_t foreign_endpoints; /* made, to processes of other worlds, without shared memory's */

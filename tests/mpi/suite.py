@@ -228,6 +228,7 @@ TESTS = [
            environment={CVAR + "LANDING_THREAD": "auto"})
       for arguments in ("apart", "apart multiple", "together", "together multiple",
                         "spawn apart", "spawn together", "in-pairs")),
+    Test("busy_processors", netmods=("zc",), hosts=("2",), environment={CVAR + "LANDING_THREAD": "auto"}),
     # With stock's yield, which does nothing, these take minutes on two processors.
     Test("waiting_threads_yield", ranks=4, netmods=("zc",), timeout=60),
     Test("waiting_threads_yield", name="waiting_threads_yield-4-vcis", ranks=4, netmods=("zc",),

@@ -72,6 +72,14 @@ TEST(Share, OfUnboundRanksIsTheMachine)
     expect_all(unbound(64, 8), kCrowded, 0);
 }
 
+TEST(Share, CountsTheRanksThatCompete)
+{
+    EXPECT_EQ(share_of(unbound(1, 4), 0).ranks, 1);
+    EXPECT_EQ(share_of(unbound(62, 64), 7).ranks, 62);
+    EXPECT_EQ(share_of(bound(16, 8), 3).ranks, 1);
+    EXPECT_EQ(share_of({range(0, 2), range(1, 2), range(4, 2)}, 0).ranks, 2);
+}
+
 TEST(Share, OfBoundRanksIsTheirOwn)
 {
     expect_all(bound(64, 1), kEnough, 1);

@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include <mpidimpl.h>
+#include <time.h>
+#include <unistd.h>
+#include "zc_processors.h"
+#include "zc_spare.h"
+
+#define NS 1000000000u
+
+static MPIDI_ZC_spare_t spare;
+
+static uint64_t now_of(clockid_t clock)
+{
+    struct timespec now;
+    clock_gettime(clock, &now);
+    return (uint64_t) now.tv_sec * NS + (uint64_t) now.tv_nsec;
+}
+
+void MPIDI_ZC_spare_init(void)
+{
+    memset(&spare, 0, sizeof(spare));
+}
+
+bool MPIDI_ZC_spare_is_busy(void)
+{
+    return spare.state == MPIDI_ZC_SPARE_BUSY;
+}
+
+/* Sets *@idle_ns to how long the processors of @mask have been idle. False: there is no answer. */
+static bool ask(const uint64_t * mask, int words, uint64_t * idle_ns)
+{
+    char line[512];
+    uint64_t ticks = 0;
+    int lines = 0;
+
+    FILE *file = fopen("/proc/stat", "re");
+    if (!file) {
+        return false;
+    }
+    /* The processors come first, behind their sum. */
+    while (fgets(line, sizeof(line), file) && MPIDI_ZC_spare_read(line, mask, words, &ticks)) {
+        lines++;
+    }
+    fclose(file);
+    *idle_ns = ticks * (NS / (uint64_t) sysconf(_SC_CLK_TCK));
+    return lines > 1;
+}
+
+void MPIDI_ZC_spare_look(int ranks)
+{
+    int words;
+    uint64_t idle_ns;
+
+    if (now_of(CLOCK_MONOTONIC_COARSE) < spare.next_ns) {
+        return;
+    }
+    const uint64_t *mask = MPIDI_ZC_processors_own(&words);
+    const uint64_t begin = now_of(CLOCK_MONOTONIC);
+    const bool answered = ask(mask, words, &idle_ns);
+    const uint64_t end = now_of(CLOCK_MONOTONIC);
+    if (answered) {
+        MPIDI_ZC_spare_answered(&spare, end, end - begin, idle_ns,
+                                MPIDI_ZC_share_count(mask, words), ranks);
+    } else {
+        spare = (MPIDI_ZC_spare_t) {.next_ns = UINT64_MAX };    /* there is no such file here */
+    }
+}
