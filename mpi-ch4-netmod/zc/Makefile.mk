@@ -6,6 +6,7 @@ if BUILD_CH4_NETMOD_ZC
 
 noinst_HEADERS     += src/mpid/ch4/netmod/zc/netmod_inline.h     \
                       src/mpid/ch4/netmod/zc/zc_abridged.h       \
+                      src/mpid/ch4/netmod/zc/zc_address_list.h   \
                       src/mpid/ch4/netmod/zc/zc_addresses.h      \
                       src/mpid/ch4/netmod/zc/zc_am.h             \
                       src/mpid/ch4/netmod/zc/zc_anchor.h         \
@@ -61,6 +62,7 @@ noinst_HEADERS     += src/mpid/ch4/netmod/zc/netmod_inline.h     \
                       src/mpid/ch4/netmod/zc/zc_types.h          \
                       src/mpid/ch4/netmod/zc/zc_unexpected.h     \
                       src/mpid/ch4/netmod/zc/zc_upid.h           \
+                      src/mpid/ch4/netmod/zc/zc_vci_locks.h      \
                       src/mpid/ch4/netmod/zc/zc_win.h            \
                       src/mpid/ch4/netmod/zc/zc_windows.h        \
                       src/mpid/ch4/netmod/zc/zc_wire.h           \
@@ -69,6 +71,7 @@ noinst_HEADERS     += src/mpid/ch4/netmod/zc/netmod_inline.h     \
 mpi_core_sources   += src/mpid/ch4/netmod/zc/func_table.c        \
                       src/mpid/ch4/netmod/zc/globals.c           \
                       src/mpid/ch4/netmod/zc/zc_abridged.c       \
+                      src/mpid/ch4/netmod/zc/zc_address_list.c   \
                       src/mpid/ch4/netmod/zc/zc_addresses.c      \
                       src/mpid/ch4/netmod/zc/zc_am.c             \
                       src/mpid/ch4/netmod/zc/zc_anchor.c         \
@@ -114,6 +117,7 @@ mpi_core_sources   += src/mpid/ch4/netmod/zc/func_table.c        \
                       src/mpid/ch4/netmod/zc/zc_transport.c      \
                       src/mpid/ch4/netmod/zc/zc_unexpected.c     \
                       src/mpid/ch4/netmod/zc/zc_upid.c           \
+                      src/mpid/ch4/netmod/zc/zc_vci_locks.c      \
                       src/mpid/ch4/netmod/zc/zc_win.c            \
                       src/mpid/ch4/netmod/zc/zc_windows.c        \
                       src/mpid/ch4/netmod/zc/zc_worker.c

@@ -4,6 +4,7 @@
 #include "mpidu_init_shm.h"
 #include "zc_impl.h"
 #include "zc_addresses.h"
+#include "zc_address_list.h"
 #include "zc_path.h"
 #include "zc_processors.h"
 #include "zc_upid.h"
@@ -217,16 +218,24 @@ int MPIDI_ZC_addresses_renew(void)
 {
     int mpi_errno = MPI_SUCCESS;
     MPIDI_ZC_upid_t *old = MPIDI_ZC_VCI(0).net;
+    char *list = NULL;
+    size_t length;
 
     MPIDI_ZC_VCI(0).net = NULL;
     mpi_errno = make_net(&MPIDI_ZC_VCI(0));
     MPIR_ERR_CHECK(mpi_errno);
     *MPIDI_ZC_VCI(0).net = *old;
-    mpi_errno = MPIDI_ZC_path_keep_upid(MPIR_Process.rank, MPIDI_ZC_VCI(0).address,
-                                        MPIDI_ZC_VCI(0).address_length);
+    for (int v = 1; v < MPIDI_global.n_vcis; v++) {
+        MPL_free(MPIDI_ZC_VCI(v).net);
+        MPIDI_ZC_VCI(v).net = NULL;     /* MPIDI_ZC_addresses_own_net() makes it */
+    }
+    list = MPIDI_ZC_address_list_own(&length);
+    MPIR_ERR_CHKANDJUMP(!list, mpi_errno, MPI_ERR_OTHER, "**nomem");
+    mpi_errno = MPIDI_ZC_path_keep_addresses(MPIR_Process.rank, list, length);
     MPIR_ERR_CHECK(mpi_errno);
 
   fn_exit:
+    MPL_free(list);
     MPL_free(old);
     return mpi_errno;
   fn_fail:

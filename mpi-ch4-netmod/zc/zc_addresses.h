@@ -18,8 +18,8 @@ int MPIDI_ZC_addresses_exchange(void);
  * @vci over the network. It is not collective, and is called inside the lock of @vci. */
 int MPIDI_ZC_addresses_own_net(MPIDI_ZC_vci_t * vci);
 
-/* Takes note that VCI 0 of this process has a new address. It is not collective, and is called inside
- * the lock of VCI 0. */
+/* Takes note that this process has new addresses. It is not collective, and is called inside the locks
+ * of all VCIs. */
 int MPIDI_ZC_addresses_renew(void);
 
 /* Exchanges the addresses of the other VCIs, of which there is at least one, by messages over VCI

@@ -9,6 +9,7 @@
 #include "zc_match.h"
 #include "zc_parked.h"
 #include "zc_part.h"
+#include "zc_path.h"
 #include "zc_peer.h"
 #include "zc_sender.h"
 
@@ -103,8 +104,8 @@ int MPIDI_ZC_am_send_header(const MPIDI_ZC_addr_t * peer, MPIDI_ZC_lane_t * lane
         .cb.send = MPIDI_ZC_am_header_done,
         .user_data = header,
     };
-    ucs_status_ptr_t request = MPIDI_ZC_send_or_park(peer, lane->ep, MPIDI_ZC_AM_MESSAGE, header,
-                                                     header_length, NULL, 0, &param);
+    ucs_status_ptr_t request = MPIDI_ZC_send_or_park(peer, vci, lane->ep, MPIDI_ZC_AM_MESSAGE,
+                                                     header, header_length, NULL, 0, &param);
     if (!UCS_PTR_IS_PTR(request)) {
         MPL_free(header);
     }
@@ -364,11 +365,13 @@ static bool comes_apart(const MPIDI_ZC_am_header_t * header, const void *descrip
     return comes_by_ucp(descriptor) && !header->shares;
 }
 
-/* Are there endpoints for the answers to a message of this world, or are those parked? @lane: NULL
- * if there is no need to wait for them. @apart: it comes_apart(). */
-static bool is_connected(const MPIDI_ZC_lane_t * lane, bool apart)
+/* Are there endpoints for the answers to a message of @sender, which is of this world? Where those are
+ * parked, its path has one. @lane: NULL if there is no need to wait for them. @apart: it comes_apart(). */
+static bool is_connected(const MPIDI_ZC_vci_t * vci, uint64_t sender,
+                         const MPIDI_ZC_lane_t * lane, bool apart)
 {
-    return !lane || ((lane->ep || lane->paused) &&
+    return !lane || ((lane->ep ||
+                      (lane->paused && MPIDI_ZC_path_is_connected((int) sender, vci->number))) &&
                      !(apart && lane->bulk_apart && lane->bulk == 0));
 }
 
@@ -406,7 +409,7 @@ static int dispatch_early(MPIDI_ZC_vci_t * vci, MPIDI_ZC_inbound_t * in,
     while (in->early && in->early->next->sequence == in->next) {
         const MPIDI_ZC_am_header_t *header = (const void *) in->early->next->bytes;
         const bool apart = comes_apart(header, in->early->next->descriptor);
-        if (unlikely(!is_connected(lane, apart))) {
+        if (unlikely(!is_connected(vci, header->sender, lane, apart))) {
             await_connection(vci, header->sender, apart);
             break;
         }
@@ -469,7 +472,7 @@ static void receive(MPIDI_ZC_vci_t * vci, const void *header, size_t header_leng
     MPIDI_ZC_inbound_t *in = inbound_of(vci, h.sender, 0, &lane, &ready);
     const bool early = h.sequence != in->next;
     const bool apart = comes_apart(&h, descriptor);
-    if (unlikely(early || !ready) || unlikely(!is_connected(lane, apart))) {
+    if (unlikely(early || !ready) || unlikely(!is_connected(vci, h.sender, lane, apart))) {
         mpi_errno = keep_early(in, h.sequence, header, header_length, data, length, descriptor);
         MPIDI_ZC_end_job_if(mpi_errno);
         vci->stats.reordered += early;
@@ -528,7 +531,9 @@ void MPIDI_ZC_connect_back(MPIDI_ZC_vci_t * vci)
         MPIDI_ZC_lane_t *lane = MPIDI_ZC_lane_of(peer, vci->number);
 
         /* If there is no memory for it, the next send reports that. */
-        const bool connected = MPIDI_ZC_lane_endpoint(peer, lane, vci->number) == MPI_SUCCESS;
+        const bool connected = MPIDI_ZC_lane_endpoint(peer, lane, vci->number) == MPI_SUCCESS &&
+            (likely(!lane->paused) ||
+             MPIDI_ZC_path_connect((int) first->sender, vci->number) == MPI_SUCCESS);
         if (connected && first->announced) {
             (void) MPIDI_ZC_lane_bulk_endpoint(peer, lane, vci->number);
         }
@@ -619,7 +624,7 @@ static void receive_short(MPIDI_ZC_vci_t * vci, const MPIDI_ZC_eager_header_t * 
     bool ready;
     MPIDI_ZC_inbound_t *in = inbound_of(vci, h->sender, h->credit, &lane, &ready);
     if (likely(h->sequence == in->next && in->early == NULL && ready &&
-               is_connected(lane, false)) &&
+               is_connected(vci, h->sender, lane, false)) &&
         receive_at_head(vci->number, h, data, bytes)) {
         in->next++;
         MPIDI_ZC_flow_consumed(vci, in, h->sender, MPIDI_ZC_message_size(bytes));

@@ -142,13 +142,14 @@ MPL_STATIC_INLINE_PREFIX int MPIDI_ZC_am_post(MPIDI_ZC_addr_t * peer, MPIDI_ZC_l
             ep = MPIDI_ZC_lane_bulk_endpoint(peer, lane, vci);
         }
         ((MPIDI_ZC_am_header_t *) am->header)->shares = ep == lane->ep;
-        if (unlikely(MPIDI_ZC_global.paths) && ep != lane->ep) {
-            am->bulk_to = MPIDI_ZC_world_rank_of(peer);
-            MPIDI_ZC_path_sends_bulk(am->bulk_to);
+        if (unlikely(MPIDI_ZC_global.paths) && !(peer->self & MPIDI_ZC_FOREIGN)) {
+            am->path_to = MPIDI_ZC_world_rank_of(peer);
+            MPIDI_ZC_path_announces(am->path_to, vci);
         }
     }
-    ucs_status_ptr_t request = MPIDI_ZC_send_or_park(peer, ep, MPIDI_ZC_AM_MESSAGE, am->header,
-                                                     header_length, payload, units, &param);
+    ucs_status_ptr_t request = MPIDI_ZC_send_or_park(peer, vci, ep, MPIDI_ZC_AM_MESSAGE,
+                                                     am->header, header_length, payload, units,
+                                                     &param);
     MPIDI_ZC_am_unnumber(lane, request);
     if (unlikely(UCS_PTR_IS_ERR(request)) && peer->foreign) {
         MPIDI_ZC_foreign_refused(peer->foreign, UCS_PTR_STATUS(request));
@@ -197,7 +198,7 @@ MPL_STATIC_INLINE_PREFIX int MPIDI_NM_am_isend(int rank, MPIR_Comm * comm, int h
     am->stream = NULL;
     am->header = NULL;
     am->announced = false;
-    am->bulk_to = -1;
+    am->path_to = -1;
     MPIDI_ZC_bundle_end(&MPIDI_ZC_VCI(src_vci));
     mpi_errno = MPIDI_ZC_lane_endpoint(peer, lane, src_vci);
     MPIR_ERR_CHECK(mpi_errno);

@@ -24,7 +24,6 @@ void MPIDI_ZC_anchor_init(void)
 static void introduce(int rank, int subject)
 {
     const MPIDI_ZC_path_t *path = MPIDI_ZC_path_of(subject);
-    const bool has_left = path->upid != NULL;
     const MPIDI_ZC_path_message_t message = {
         .kind = MPIDI_ZC_TELL_INTRODUCE,
         .incarnation = path->incarnation,
@@ -33,8 +32,7 @@ static void introduce(int rank, int subject)
 
     /* Without it, both would wait for ever. */
     MPIDI_ZC_channel_must_send(MPIDI_ZC_path_send(MPIDI_ZC_path_endpoint(rank), rank, message,
-                                            has_left ? path->upid->address : NULL, has_left ?
-                                            path->upid_length - sizeof(*path->upid) : 0));
+                                                  path->addresses, path->addresses_length));
 }
 
 void MPIDI_ZC_anchor_introduce_to_all(int subject)

@@ -21,8 +21,8 @@
  * anchor itself, lower ranks wait for that, and higher ones do not: of ranks that leave at once, all of
  * them, the highest stays. Ranks of which the holder says that they are about to leave are asked last.
  *
- * All functions are called inside the lock of VCI 0, or by the landing thread inside the gate, and
- * outside callbacks of UCP. */
+ * All functions are called inside the locks of all VCIs (zc_vci_locks.h), or by the landing thread inside
+ * the gate, and outside callbacks of UCP, unless their comment says otherwise. */
 
 #include "zc_path.h"
 
@@ -42,7 +42,7 @@ void MPIDI_ZC_anchor_seek(uint32_t round);
 /* Asks another rank, if the answer of the last cannot come any more. */
 void MPIDI_ZC_anchor_progress(void);
 
-/* Returns the rank that has not answered yet, or -1. */
+/* Returns the rank that has not answered yet, or -1. The lock of VCI 0 suffices. */
 int MPIDI_ZC_anchor_asked(void);
 
 /* Is there none that could be? */

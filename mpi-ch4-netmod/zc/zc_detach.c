@@ -15,6 +15,7 @@
 #include "zc_order.h"
 #include "zc_path.h"
 #include "zc_traffic.h"
+#include "zc_vci_locks.h"
 #include "zc_windows.h"
 #include "zc_worker.h"
 
@@ -25,8 +26,8 @@ static struct {
     uint32_t round, incarnation;
     uint64_t deadline;          /* ns; LEAVING */
     bool finalizes;
-    time_t looked_s;            /* when the last order was looked for */
-    long looked_ns;
+    bool put_off;               /* MPIDI_ZC_detach_put_off() */
+    struct timespec looked;     /* when the last order was looked for */
 } rank;
 
 static uint64_t now_ns(void)
@@ -75,16 +76,25 @@ bool MPIDI_ZC_detach_hurries(void)
 
 /* ---- refusals ---- */
 
+/* (Those of other VCIs may end later than that of VCI 0.) */
+static bool is_connected_to_other_worlds(void)
+{
+    bool is_connected = false;
+
+    for (int v = 0; v < MPIDI_global.n_vcis; v++) {
+        is_connected = is_connected || MPIDI_ZC_connections[v];
+    }
+    return is_connected;
+}
+
 /* Returns what is in the way, or NULL. */
 static const char *obstacle(void)
 {
     if (rank.finalizes) {
         return "it is in MPI_Finalize";
-    } else if (MPIDI_global.n_vcis > 1) {
-        return "it has several VCIs";
     } else if (MPIDI_ZC_global.transport.shared_memory) {
         return "UCX uses shared memory";
-    } else if (MPIDI_ZC_connections[0]) {
+    } else if (is_connected_to_other_worlds()) {
         return "it is connected to another world";
     } else if (MPIDI_ZC_global.address_published) {
         return "another world may have its address";
@@ -134,7 +144,9 @@ static void destroy(void)
 {
     MPIDI_ZC_landing_thread_suspend();
     MPIDI_ZC_windows_leave();
-    MPIDI_ZC_worker_close(&MPIDI_ZC_VCI(0));
+    for (int v = 0; v < MPIDI_global.n_vcis; v++) {
+        MPIDI_ZC_worker_close(&MPIDI_ZC_VCI(v));
+    }
     MPIDI_ZC_context_close();
     MPIDI_ZC_paths_forget_endpoints();
     MPIDI_ZC_anchor_forget_company();
@@ -172,8 +184,10 @@ static int make(void)
 
     mpi_errno = MPIDI_ZC_context_open();
     MPIR_ERR_CHECK(mpi_errno);
-    mpi_errno = MPIDI_ZC_worker_open(&MPIDI_ZC_VCI(0));
-    MPIR_ERR_CHECK(mpi_errno);
+    for (int v = 0; v < MPIDI_global.n_vcis; v++) {
+        mpi_errno = MPIDI_ZC_worker_open(&MPIDI_ZC_VCI(v));
+        MPIR_ERR_CHECK(mpi_errno);
+    }
     mpi_errno = MPIDI_ZC_addresses_renew();
     MPIR_ERR_CHECK(mpi_errno);
     mpi_errno = MPIDI_ZC_landing_thread_go_on();
@@ -255,6 +269,13 @@ static void tell(int64_t clocks)
     MPIDI_ZC_order_answer(why ? "UNTOLD" : "TELLING", why);
 }
 
+/* Is it some milliseconds later than the last look? */
+static bool is_later(struct timespec *now)
+{
+    clock_gettime(CLOCK_MONOTONIC_COARSE, now);
+    return now->tv_sec != rank.looked.tv_sec || now->tv_nsec != rank.looked.tv_nsec;
+}
+
 /* Looks for orders every few milliseconds: that is a call into the kernel. */
 static void look_for_order(void)
 {
@@ -262,13 +283,10 @@ static void look_for_order(void)
     MPIDI_ZC_order_t order;
     int64_t number;
 
-    clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
-    if (MPIDI_ZC_order_descriptor() < 0 || !MPIDI_global.is_initialized ||
-        (now.tv_sec == rank.looked_s && now.tv_nsec == rank.looked_ns)) {
+    if (MPIDI_ZC_order_descriptor() < 0 || !MPIDI_global.is_initialized || !is_later(&now)) {
         return;
     }
-    rank.looked_s = now.tv_sec;
-    rank.looked_ns = now.tv_nsec;
+    rank.looked = now;
     while ((order = MPIDI_ZC_order_take(false, &number)) == MPIDI_ZC_ORDER_WITH) {
         MPIDI_ZC_anchor_is_company((int) number);
     }
@@ -333,7 +351,34 @@ static void binding(void)
     }
 }
 
-void MPIDI_ZC_detach_progress(void)
+/* Is it worth while to take the locks of all VCIs? Where there are several of them, no more often than
+ * needed: the other threads wait for them as well. */
+static bool is_due(void)
+{
+    struct timespec now;
+
+    if (MPIDI_global.n_vcis == 1) {
+        return true;
+    }
+    if (!MPIDI_global.is_initialized) {
+        return false;           /* the addresses of the other VCIs may not be known yet */
+    }
+    if (MPIDI_ZC_paths_are_due()) {
+        return true;
+    }
+    if (rank.state == ATTACHED) {
+        return MPIDI_ZC_order_descriptor() >= 0 && is_later(&now);
+    }
+    if (rank.state == LEAVING && MPIDI_ZC_paths_silent() < 0) {
+        return true;
+    }
+    const bool later = is_later(&now);  /* a connection may be lost, and there is a deadline */
+    rank.looked = now;
+    return later;
+}
+
+/* All steps that are possible. */
+static void take_steps(void)
 {
     MPIDI_ZC_paths_progress();
     switch (rank.state) {
@@ -347,6 +392,22 @@ void MPIDI_ZC_detach_progress(void)
             binding();
             break;
     }
+}
+
+void MPIDI_ZC_detach_progress(void)
+{
+    if (rank.finalizes) {
+        take_steps();           /* there is no other thread, and no lock */
+    } else if (!rank.put_off && is_due()) {
+        MPIDI_ZC_vci_locks_enter();
+        take_steps();
+        MPIDI_ZC_vci_locks_exit();
+    }
+}
+
+void MPIDI_ZC_detach_put_off(bool put_off)
+{
+    rank.put_off = put_off && MPIDI_global.n_vcis > 1;
 }
 
 void MPIDI_ZC_detach_finalize(void)

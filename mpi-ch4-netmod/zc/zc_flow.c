@@ -3,6 +3,7 @@
 #include "zc_impl.h"
 #include "zc_flow.h"
 #include "zc_foreign.h"
+#include "zc_path.h"
 #include "zc_peer.h"
 #include "zc_sender.h"
 
@@ -163,6 +164,21 @@ static MPIDI_ZC_lane_t *lane_back(MPIDI_ZC_vci_t * vci, uint64_t sender, uint64_
     return MPIDI_ZC_lane_endpoint(peer, lane, vci->number) == MPI_SUCCESS ? lane : NULL;
 }
 
+/* Where ranks may leave, these packets are counted (zc_path.h). */
+static void note_sent(const MPIDI_ZC_vci_t * vci, uint64_t sender)
+{
+    if (unlikely(MPIDI_ZC_global.paths) && !(sender & MPIDI_ZC_FOREIGN)) {
+        MPIDI_ZC_path_credit_sent((int) sender, vci->number);
+    }
+}
+
+static void note_received(const MPIDI_ZC_vci_t * vci, uint64_t sender)
+{
+    if (unlikely(MPIDI_ZC_global.paths) && !(sender & MPIDI_ZC_FOREIGN)) {
+        MPIDI_ZC_path_credit_received((int) sender, vci->number);
+    }
+}
+
 /* False: the credit is not sent, for lack of memory or of a connection, or in finalize. (Where
  * messages are parked there is no endpoint.) */
 static bool send_credit(MPIDI_ZC_vci_t * vci, uint64_t sender, int32_t bytes)
@@ -181,6 +197,7 @@ static bool send_credit(MPIDI_ZC_vci_t * vci, uint64_t sender, int32_t bytes)
     vci->stats.credit_packets++;
     if (ucp_am_send_nbx(lane->ep, MPIDI_ZC_AM_CREDIT, NULL, 0, &credit, sizeof(credit),
                         &at_once) == NULL) {
+        note_sent(vci, sender);
         return true;
     }
     MPIDI_ZC_credit_t *kept = MPL_malloc(sizeof(*kept), MPL_MEM_OTHER);
@@ -200,7 +217,11 @@ static bool send_credit(MPIDI_ZC_vci_t * vci, uint64_t sender, int32_t bytes)
     if (!UCS_PTR_IS_PTR(request)) {
         MPL_free(kept);
     }
-    return !UCS_PTR_IS_ERR(request);
+    if (UCS_PTR_IS_ERR(request)) {
+        return false;
+    }
+    note_sent(vci, sender);
+    return true;
 }
 
 bool MPIDI_ZC_flow_open(MPIDI_ZC_vci_t * vci, MPIDI_ZC_inbound_t * in, uint64_t sender,
@@ -248,6 +269,7 @@ ucs_status_t MPIDI_ZC_credit_handler(void *arg, const void *header, size_t heade
         }
         if (lane) {
             MPIDI_ZC_flow_credit(lane, credit.bytes);
+            note_received(vci, credit.sender);
         }
     }
     return UCS_OK;

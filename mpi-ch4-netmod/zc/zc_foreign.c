@@ -3,6 +3,7 @@
 #include "zc_addresses.h"
 #include "zc_channel.h"
 #include "zc_connection.h"
+#include "zc_detach.h"
 #include "zc_foreign.h"
 #include "zc_foreign_vcis.h"
 #include "zc_handshake.h"
@@ -607,9 +608,11 @@ bool MPIDI_ZC_foreign_lingers(int vci, uint64_t id, const MPL_time_t * since)
 
 void MPIDI_ZC_foreign_await_end_of_earlier(uint64_t id, const MPL_time_t * since)
 {
+    MPIDI_ZC_detach_put_off(true);      /* CH4 has the lock of its tables of addresses, too */
     while (MPIDI_ZC_foreign_lingers(0, id, since)) {
         MPIDI_ZC_progress_vci(&MPIDI_ZC_VCI(0));
     }
+    MPIDI_ZC_detach_put_off(false);
 }
 
 /* CH4 does not know @f any more. */

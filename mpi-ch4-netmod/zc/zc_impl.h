@@ -12,7 +12,8 @@
  *   one-sided            zc_rma.h, zc_win, zc_atomic
  *   other worlds         zc_spawn, zc_foreign, zc_foreign_vcis, zc_process, zc_node, zc_sender,
  *                        zc_shm_upgrade, zc_disconnect, zc_upid; zc_table.h
- *   progress             zc_landing_thread, zc_watch.h, zc_idle, zc_processors, zc_share.h
+ *   progress             zc_landing_thread, zc_watch.h, zc_idle, zc_processors, zc_share.h,
+ *                        zc_vci_locks
  *   what lands           zc_weigh.h (whether), zc_arrival (where)
  *   counters             zc_stats, zc_counter
  *   wire formats         zc_wire.h
@@ -178,10 +179,10 @@ ucs_status_t MPIDI_ZC_am_handler(void *arg, const void *header, size_t header_le
 /* Frees messages that overtook others, which never arrive. */
 void MPIDI_ZC_inbound_drop(MPIDI_ZC_vci_t * vci, MPIDI_ZC_inbound_t * in);
 
-/* Where ranks may leave (zc_path.h): a message to @rank is about to be handed to UCP for an endpoint
- * of bulk, and UCP has completed it. The second is called in callbacks, too. */
-void MPIDI_ZC_path_sends_bulk(int rank);
-void MPIDI_ZC_path_bulk_sent(int rank);
+/* Where ranks may leave (zc_path.h): a message to @rank is about to be announced on @vci, and UCP has
+ * completed it. Both are called inside the lock of @vci, the second in callbacks, too. */
+void MPIDI_ZC_path_announces(int rank, int vci);
+void MPIDI_ZC_path_announced(int rank, int vci);
 
 /* Frees what a request holds for a send, which UCP has completed. */
 MPL_STATIC_INLINE_PREFIX void MPIDI_ZC_am_sent(MPIDI_ZC_am_request_t * am)
@@ -197,9 +198,9 @@ MPL_STATIC_INLINE_PREFIX void MPIDI_ZC_am_sent(MPIDI_ZC_am_request_t * am)
     if (am->announced) {
         am->announced = false;
         MPIDI_ZC_VCI(am->vci).nr_announced--;
-        if (unlikely(am->bulk_to >= 0)) {
-            MPIDI_ZC_path_bulk_sent(am->bulk_to);
-            am->bulk_to = -1;
+        if (unlikely(am->path_to >= 0)) {
+            MPIDI_ZC_path_announced(am->path_to, am->vci);
+            am->path_to = -1;
         }
         MPIDI_ZC_transfer_over();
     }

@@ -5,14 +5,19 @@
 #include "zc_path.h"
 #include "zc_peer.h"
 
-ucs_status_ptr_t MPIDI_ZC_park(const MPIDI_ZC_addr_t * peer, unsigned id, const void *header,
-                               size_t header_length, const void *data, size_t count,
-                               const ucp_request_param_t * param)
+static uint32_t is_announced(const MPIDI_ZC_parked_t * parked)
+{
+    return (parked->param.flags & UCP_AM_SEND_FLAG_RNDV) != 0;
+}
+
+ucs_status_ptr_t MPIDI_ZC_park(const MPIDI_ZC_addr_t * peer, int vci, unsigned id,
+                               const void *header, size_t header_length, const void *data,
+                               size_t count, const ucp_request_param_t * param)
 {
     if (peer->foreign) {
         return UCS_STATUS_PTR(UCS_ERR_NOT_CONNECTED);
     }
-    MPIDI_ZC_parked_list_t *list = MPIDI_ZC_path_parked(MPIDI_ZC_world_rank_of(peer));
+    MPIDI_ZC_parked_list_t *list = MPIDI_ZC_path_parked(MPIDI_ZC_world_rank_of(peer), vci);
     MPIDI_ZC_parked_t *parked = MPL_malloc(sizeof(*parked), MPL_MEM_OTHER);
 
     if (unlikely(!parked)) {
@@ -32,7 +37,8 @@ ucs_status_ptr_t MPIDI_ZC_park(const MPIDI_ZC_addr_t * peer, unsigned id, const 
         list->first = parked;
     }
     list->last = parked;
-    MPIDI_ZC_VCI(0).stats.parked++;
+    list->nr_announced += is_announced(parked);
+    MPIDI_ZC_VCI(vci).stats.parked++;
     return parked;
 }
 
@@ -42,6 +48,7 @@ static MPIDI_ZC_parked_t *take_first(MPIDI_ZC_parked_list_t * list)
     MPIDI_ZC_parked_t *first = list->first;
 
     list->first = first->next;
+    list->nr_announced -= is_announced(first);
     return first;
 }
 

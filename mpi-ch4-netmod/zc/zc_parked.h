@@ -5,7 +5,7 @@
 /* Messages to a rank whose path is not open (zc_path.h) are parked: they have their numbers, their
  * requests are incomplete, and UCP gets them in the same order when the path is open again.
  *
- * All functions are called inside the lock of VCI 0, or by the landing thread inside the gate. */
+ * All functions are called inside the lock of the VCI, or by the landing thread inside the gate. */
 
 #include "zc_impl.h"
 
@@ -19,13 +19,14 @@ typedef struct MPIDI_ZC_parked {
 
 typedef struct {
     MPIDI_ZC_parked_t *first, *last;
+    uint32_t nr_announced;      /* that are going to be */
 } MPIDI_ZC_parked_list_t;
 
-/* Parks a message to @peer, as ucp_am_send_nbx() would send it, with the same result: a pointer if
+/* Parks a message to @peer on @vci, as ucp_am_send_nbx() would send it, with the same result: a pointer if
  * the callback of @param is going to be called, or an error. */
-ucs_status_ptr_t MPIDI_ZC_park(const MPIDI_ZC_addr_t * peer, unsigned id, const void *header,
-                               size_t header_length, const void *data, size_t count,
-                               const ucp_request_param_t * param);
+ucs_status_ptr_t MPIDI_ZC_park(const MPIDI_ZC_addr_t * peer, int vci, unsigned id,
+                               const void *header, size_t header_length, const void *data,
+                               size_t count, const ucp_request_param_t * param);
 
 /* Hands all messages of @list to UCP. Calls the callbacks of those that it sends at once. */
 void MPIDI_ZC_unpark(MPIDI_ZC_parked_list_t * list, ucp_ep_h ep);
@@ -33,16 +34,16 @@ void MPIDI_ZC_unpark(MPIDI_ZC_parked_list_t * list, ucp_ep_h ep);
 /* Frees messages that will never be sent. */
 void MPIDI_ZC_parked_drop(MPIDI_ZC_parked_list_t * list);
 
-/* Sends an active message to @peer, or parks it if @ep, its endpoint, is NULL. */
+/* Sends an active message to @peer, or parks it if @ep, its endpoint on @vci, is NULL. */
 MPL_STATIC_INLINE_PREFIX ucs_status_ptr_t MPIDI_ZC_send_or_park(const MPIDI_ZC_addr_t * peer,
-                                                                ucp_ep_h ep, unsigned id,
+                                                                int vci, ucp_ep_h ep, unsigned id,
                                                                 const void *header,
                                                                 size_t header_length,
                                                                 const void *data, size_t count,
                                                                 const ucp_request_param_t * param)
 {
     return likely(ep) ? ucp_am_send_nbx(ep, id, header, header_length, data, count, param) :
-        MPIDI_ZC_park(peer, id, header, header_length, data, count, param);
+        MPIDI_ZC_park(peer, vci, id, header, header_length, data, count, param);
 }
 
 #endif /* ZC_PARKED_H_INCLUDED */

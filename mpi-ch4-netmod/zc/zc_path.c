@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include <mpidimpl.h>
 #include "zc_path.h"
+#include "zc_address_list.h"
 #include "zc_anchor.h"
 #include "zc_arrival.h"
 #include "zc_path_message.h"
@@ -19,9 +20,15 @@ static MPIDI_ZC_addr_t *peer_of(int rank)
     return &MPIDI_ZC_AV(&MPIDIU_get_av(0, rank));
 }
 
+static MPIDI_ZC_lane_t *lane_on(int rank, int vci)
+{
+    return MPIDI_ZC_lane_of(peer_of(rank), vci);
+}
+
 int MPIDI_ZC_paths_init(void)
 {
     int mpi_errno = MPI_SUCCESS;
+    MPIDI_ZC_path_lane_t *lanes;
 
     memset(&paths, 0, sizeof(paths));
     paths.nr_open = MPIR_Process.size;
@@ -31,28 +38,45 @@ int MPIDI_ZC_paths_init(void)
     MPIDI_ZC_global.paths = MPL_calloc(MPIR_Process.size, sizeof(*MPIDI_ZC_global.paths),
                                        MPL_MEM_ADDRESS);
     MPIR_ERR_CHKANDJUMP(!MPIDI_ZC_global.paths, mpi_errno, MPI_ERR_OTHER, "**nomem");
+    lanes = MPL_calloc((size_t) MPIR_Process.size * MPIDI_global.n_vcis, sizeof(*lanes),
+                       MPL_MEM_ADDRESS);
+    MPIR_ERR_CHKANDJUMP(!lanes, mpi_errno, MPI_ERR_OTHER, "**nomem");
+    for (int rank = 0; rank < MPIR_Process.size; rank++) {
+        MPIDI_ZC_path_of(rank)->lanes = lanes + (size_t) rank * MPIDI_global.n_vcis;
+    }
 
   fn_exit:
     return mpi_errno;
   fn_fail:
+    MPL_free(MPIDI_ZC_global.paths);
+    MPIDI_ZC_global.paths = NULL;
     goto fn_exit;
 }
 
 void MPIDI_ZC_paths_free(void)
 {
     MPIDI_ZC_path_messages_free();
-    for (int rank = 0; MPIDI_ZC_global.paths && rank < MPIR_Process.size; rank++) {
-        MPIDI_ZC_parked_drop(&MPIDI_ZC_path_of(rank)->parked);
+    if (!MPIDI_ZC_global.paths) {
+        return;
+    }
+    for (int rank = 0; rank < MPIR_Process.size; rank++) {
+        for (int v = 0; v < MPIDI_global.n_vcis; v++) {
+            MPIDI_ZC_parked_drop(&MPIDI_ZC_path_of(rank)->lanes[v].parked);
+        }
+        MPL_free(MPIDI_ZC_path_of(rank)->addresses);
         MPL_free(MPIDI_ZC_path_of(rank)->upid);
     }
+    MPL_free(MPIDI_ZC_path_of(0)->lanes);
     MPL_free(MPIDI_ZC_global.paths);
     MPIDI_ZC_global.paths = NULL;
 }
 
-MPIDI_ZC_parked_list_t *MPIDI_ZC_path_parked(int rank)
+MPIDI_ZC_parked_list_t *MPIDI_ZC_path_parked(int rank, int vci)
 {
-    return &MPIDI_ZC_path_of(rank)->parked;
+    return &MPIDI_ZC_path_of(rank)->lanes[vci].parked;
 }
+
+/* ---- addresses ---- */
 
 const MPIDI_ZC_upid_t *MPIDI_ZC_path_upid(int rank, size_t * length)
 {
@@ -63,23 +87,49 @@ const MPIDI_ZC_upid_t *MPIDI_ZC_path_upid(int rank, size_t * length)
     return MPIDI_ZC_path_of(rank)->upid;
 }
 
-int MPIDI_ZC_path_keep_upid(int rank, const void *address, size_t length)
+const void *MPIDI_ZC_path_address(int rank, int vci)
+{
+    if (likely(!MPIDI_ZC_global.paths) || !MPIDI_ZC_path_of(rank)->addresses) {
+        return NULL;
+    }
+    return MPIDI_ZC_address_list_find(MPIDI_ZC_path_of(rank)->addresses, vci, NULL);
+}
+
+int MPIDI_ZC_path_keep_addresses(int rank, const char *list, size_t length)
 {
     int mpi_errno = MPI_SUCCESS;
     MPIDI_ZC_path_t *path = MPIDI_ZC_path_of(rank);
+    size_t first_length;
+    const char *first = MPIDI_ZC_address_list_find(list, 0, &first_length);
 
-    MPIDI_ZC_upid_t *upid = MPL_malloc(sizeof(*upid) + length, MPL_MEM_ADDRESS);
-    MPIR_ERR_CHKANDJUMP(!upid, mpi_errno, MPI_ERR_OTHER, "**nomem");
+    char *addresses = MPL_malloc(length, MPL_MEM_ADDRESS);
+    MPIDI_ZC_upid_t *upid = MPL_malloc(sizeof(*upid) + first_length, MPL_MEM_ADDRESS);
+    MPIR_ERR_CHKANDJUMP(!addresses || !upid, mpi_errno, MPI_ERR_OTHER, "**nomem");
+    memcpy(addresses, list, length);
     *upid = *MPIDI_ZC_upid_of(rank);
-    memcpy(upid->address, address, length);
+    memcpy(upid->address, first, first_length);
+    MPL_free(path->addresses);
     MPL_free(path->upid);
+    path->addresses = addresses;
+    path->addresses_length = length;
     path->upid = upid;
-    path->upid_length = sizeof(*upid) + length;
+    path->upid_length = sizeof(*upid) + first_length;
 
   fn_exit:
     return mpi_errno;
   fn_fail:
+    MPL_free(addresses);
+    MPL_free(upid);
     goto fn_exit;
+}
+
+static bool has_endpoint(const MPIDI_ZC_path_lane_t * lane, ucp_ep_h ep)
+{
+    bool has = lane->ep == ep;
+    for (uint32_t i = 0; i < lane->nr_bulk; i++) {
+        has = has || lane->bulk[i] == ep;
+    }
+    return has;
 }
 
 bool MPIDI_ZC_path_expects_loss(int rank, ucp_ep_h ep)
@@ -88,97 +138,121 @@ bool MPIDI_ZC_path_expects_loss(int rank, ucp_ep_h ep)
         return false;
     }
     MPIDI_ZC_path_t *path = MPIDI_ZC_path_of(rank);
-    bool is_known = path->ep == ep;
-    for (uint32_t i = 0; i < path->nr_bulk; i++) {
-        is_known = is_known || path->bulk[i] == ep;
-    }
-    if (!is_known || path->state != MPIDI_ZC_PATH_PAUSED || !path->other_round) {
+    if (path->state != MPIDI_ZC_PATH_PAUSED || !path->other_round) {
         return false;
     }
-    path->quiet = path->lost = true;
-    return true;
+    for (int v = 0; v < MPIDI_global.n_vcis; v++) {
+        if (has_endpoint(&path->lanes[v], ep)) {
+            /* Who has the lock of another VCI may not write the path. VCI 0's is lost as well. */
+            path->quiet = path->quiet || v == 0;
+            path->lost = path->lost || v == 0;
+            return true;
+        }
+    }
+    return false;
 }
 
-/* ---- connections of bulk ---- */
+/* ---- what is under way on a lane ---- */
 
-void MPIDI_ZC_path_add_bulk(int rank, ucp_ep_h ep)
+void MPIDI_ZC_path_add_bulk(int rank, int vci, ucp_ep_h ep)
 {
-    MPIDI_ZC_path_t *path = MPIDI_ZC_path_of(rank);
+    MPIDI_ZC_path_lane_t *lane = &MPIDI_ZC_path_of(rank)->lanes[vci];
 
-    MPIR_Assert(path->nr_bulk < 2);
-    path->bulk[path->nr_bulk++] = ep;
+    MPIR_Assert(lane->nr_bulk < 2);
+    lane->bulk[lane->nr_bulk++] = ep;
 }
 
-void MPIDI_ZC_path_sends_bulk(int rank)
+void MPIDI_ZC_path_announces(int rank, int vci)
 {
-    MPIDI_ZC_path_of(rank)->bulk_sends++;
+    MPIDI_ZC_path_of(rank)->lanes[vci].announced++;
 }
 
-void MPIDI_ZC_path_bulk_sent(int rank)
+void MPIDI_ZC_path_announced(int rank, int vci)
 {
-    MPIDI_ZC_path_of(rank)->bulk_sends--;
+    MPIDI_ZC_path_of(rank)->lanes[vci].announced--;
+}
+
+void MPIDI_ZC_path_credit_sent(int rank, int vci)
+{
+    MPIDI_ZC_path_of(rank)->lanes[vci].credits_sent++;
+}
+
+void MPIDI_ZC_path_credit_received(int rank, int vci)
+{
+    MPIDI_ZC_path_of(rank)->lanes[vci].credits_received++;
 }
 
 static void endpoint_flushed(void *request, ucs_status_t status, void *user_data)
 {
-    MPIDI_ZC_path_t *path = user_data;
+    MPIDI_ZC_path_lane_t *lane = user_data;
 
-    path->flushing--;
+    lane->flushing--;
     ucp_request_free(request);
 }
 
 /* False: there is no memory. Any other endpoint that cannot be flushed has lost its connection, which
  * UCP reports. */
-static bool begin_flush(MPIDI_ZC_path_t * path, ucp_ep_h ep)
+static bool begin_flush(MPIDI_ZC_path_lane_t * lane, ucp_ep_h ep)
 {
     const ucp_request_param_t param = {
         .op_attr_mask = UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_USER_DATA,
         .cb.send = endpoint_flushed,
-        .user_data = path,
+        .user_data = lane,
     };
 
-    path->flushing++;
+    lane->flushing++;
     const ucs_status_ptr_t request = ucp_ep_flush_nbx(ep, &param);
     if (UCS_PTR_IS_PTR(request)) {
         return true;
     }
-    path->flushing--;
+    lane->flushing--;
     return UCS_PTR_STATUS(request) != UCS_ERR_NO_MEMORY;
 }
 
-/* Has UCP completed all that was sent over them, and all puts and gets? */
-static bool all_flushed(int rank)
+/* Has UCP completed all that was sent on @lane, which is of @vci, but for what has the order of PAUSE to
+ * QUIET? */
+static bool is_flushed(MPIDI_ZC_path_lane_t * lane, int vci)
 {
-    MPIDI_ZC_path_t *path = MPIDI_ZC_path_of(rank);
+    const bool flushes_first = lane->ep && (vci > 0 || lane->one_sided);
 
-    if (path->bulk_sends > 0) {
+    if (lane->announced > lane->parked.nr_announced) {
         return false;
     }
-    for (; path->flushes_begun < path->nr_bulk + path->one_sided; path->flushes_begun++) {
-        const uint32_t i = path->flushes_begun;
-        if (!begin_flush(path, i < path->nr_bulk ? path->bulk[i] : path->ep)) {
+    for (; lane->flushes_begun < lane->nr_bulk + flushes_first; lane->flushes_begun++) {
+        const uint32_t i = lane->flushes_begun;
+        if (!begin_flush(lane, i < lane->nr_bulk ? lane->bulk[i] : lane->ep)) {
             return false;       /* the next look tries again */
         }
     }
-    if (path->flushing > 0) {
-        return false;
-    }
-    MPIDI_ZC_windows_flushed(rank);
-    return true;
+    return lane->flushing == 0;
 }
 
-/* The lane has none from here on, and no window an endpoint. */
-static void forget_others(int rank)
+/* The same of all lanes. */
+static bool all_flushed(int rank)
 {
-    MPIDI_ZC_lane_t *lane = &peer_of(rank)->lane;
+    bool all = true;
+
+    for (int v = 0; v < MPIDI_global.n_vcis; v++) {
+        all = is_flushed(&MPIDI_ZC_path_of(rank)->lanes[v], v) && all;
+    }
+    if (all) {
+        MPIDI_ZC_windows_flushed(rank);
+    }
+    return all;
+}
+
+/* The lane of @vci has no endpoints for bulk from here on, and no window one. */
+static void forget_others(int rank, int vci)
+{
+    MPIDI_ZC_lane_t *lane = lane_on(rank, vci);
 
     if (lane->bulk) {
-        MPIDI_ZC_VCI(0).bulk.eps[lane->bulk] = NULL;
+        MPIDI_ZC_VCI(vci).bulk.eps[lane->bulk] = NULL;
         lane->bulk = 0;
     }
     MPIDI_ZC_lane_share_anew(lane);
-    MPIDI_ZC_path_of(rank)->nr_bulk = 0;
-    MPIDI_ZC_path_of(rank)->one_sided = false;
+    MPIDI_ZC_path_of(rank)->lanes[vci].nr_bulk = 0;
+    MPIDI_ZC_path_of(rank)->lanes[vci].one_sided = false;
 }
 
 bool MPIDI_ZC_paths_open(void)
@@ -199,21 +273,30 @@ static void set_state(MPIDI_ZC_path_t * path, MPIDI_ZC_path_state_t state)
     path->state = state;
 }
 
-/* Parks from here on, and negotiates. The lane has an endpoint, unless it parks already. */
-static void park(int rank, bool leads, uint32_t round)
+static void park_lane(int rank, int vci)
 {
-    MPIDI_ZC_path_t *path = MPIDI_ZC_path_of(rank);
-    MPIDI_ZC_lane_t *lane = &peer_of(rank)->lane;
+    MPIDI_ZC_path_lane_t *kept = &MPIDI_ZC_path_of(rank)->lanes[vci];
+    MPIDI_ZC_lane_t *lane = lane_on(rank, vci);
 
-    MPIDI_ZC_bundle_end(&MPIDI_ZC_VCI(0));
+    MPIDI_ZC_bundle_end(&MPIDI_ZC_VCI(vci));
     if (!lane->paused) {
-        path->ep = lane->ep;
-        path->own_next = lane->next_send;
+        kept->ep = lane->ep;
+        kept->own_next = lane->next_send;
         lane->ep = NULL;
         lane->paused = true;
     }
-    path->numbered = path->fetched = path->heard = path->quiet = false;
-    path->flushes_begun = 0;
+    kept->flushes_begun = 0;
+}
+
+/* Parks from here on, and negotiates. The lane of VCI 0 has an endpoint, unless it parks already. */
+static void park(int rank, bool leads, uint32_t round)
+{
+    MPIDI_ZC_path_t *path = MPIDI_ZC_path_of(rank);
+
+    for (int v = 0; v < MPIDI_global.n_vcis; v++) {
+        park_lane(rank, v);
+    }
+    path->numbered = path->complete = path->fetched = path->heard = path->quiet = false;
     if (!path->own_round) {
         path->refusal = MPIDI_ZC_REFUSES_NOT;   /* else the attempt is refused, whoever leads */
     }
@@ -222,20 +305,83 @@ static void park(int rank, bool leads, uint32_t round)
     set_state(path, MPIDI_ZC_PATH_PAUSING);
 }
 
-/* Opens the path, over the endpoint that it has kept. */
+/* Sends what was parked. */
+static void unpark_lane(int rank, int vci)
+{
+    MPIDI_ZC_parked_list_t *parked = MPIDI_ZC_path_parked(rank, vci);
+    MPIDI_ZC_lane_t *lane = lane_on(rank, vci);
+
+    if (parked->first) {
+        /* It has its number, so all that follows would wait for it. */
+        MPIDI_ZC_end_job_if(MPIDI_ZC_lane_endpoint(peer_of(rank), lane, vci));
+        MPIDI_ZC_unpark(parked, lane->ep);
+    }
+}
+
+/* Opens the path, over the endpoints that it has kept. */
 static void unpark(int rank)
 {
     MPIDI_ZC_path_t *path = MPIDI_ZC_path_of(rank);
-    MPIDI_ZC_lane_t *lane = &peer_of(rank)->lane;
 
-    lane->ep = path->ep;
-    lane->paused = false;
-    path->ep = NULL;
+    for (int v = 0; v < MPIDI_global.n_vcis; v++) {
+        lane_on(rank, v)->ep = path->lanes[v].ep;
+        lane_on(rank, v)->paused = false;
+        path->lanes[v].ep = NULL;
+    }
     path->leads = path->lost = false;
     path->own_round = path->other_round = 0;
     set_state(path, MPIDI_ZC_PATH_OPEN);
-    MPIDI_ZC_unpark(&path->parked, lane->ep);
+    for (int v = 0; v < MPIDI_global.n_vcis; v++) {
+        unpark_lane(rank, v);
+    }
     MPIDI_ZC_anchor_introduce_to_all(rank);
+}
+
+bool MPIDI_ZC_path_is_connected(int rank, int vci)
+{
+    return vci == 0 || MPIDI_ZC_path_of(rank)->lanes[vci].ep;
+}
+
+int MPIDI_ZC_path_connect(int rank, int vci)
+{
+    return MPIDI_ZC_path_is_connected(rank, vci) ? MPI_SUCCESS :
+        MPIDI_ZC_lane_connect_first(rank, lane_on(rank, vci), vci,
+                                    &MPIDI_ZC_path_of(rank)->lanes[vci].ep);
+}
+
+/* ---- numbers ---- */
+
+size_t MPIDI_ZC_path_numbers(const MPIDI_ZC_path_t * path, MPIDI_ZC_path_numbers_t * numbers)
+{
+    for (int v = 0; v < MPIDI_global.n_vcis; v++) {
+        numbers[v] = (MPIDI_ZC_path_numbers_t) {
+            .messages = path->lanes[v].own_next,
+            .credits = path->lanes[v].credits_sent,
+            .connected = path->lanes[v].ep != NULL,
+        };
+    }
+    return MPIDI_global.n_vcis * sizeof(*numbers);
+}
+
+/* Takes the numbers of @rank, and makes the endpoints that it has and this process has not. False: one
+ * cannot be made, and the mover waits in vain, and stays. */
+static bool take_numbers(int rank, const MPIDI_ZC_path_received_t * received)
+{
+    MPIDI_ZC_path_numbers_t numbers[MPIDI_CH4_MAX_VCIS];
+
+    if (received->length != MPIDI_global.n_vcis * sizeof(*numbers)) {
+        return false;
+    }
+    memcpy(numbers, received->data, received->length);
+    for (int v = 0; v < MPIDI_global.n_vcis; v++) {
+        MPIDI_ZC_path_lane_t *lane = &MPIDI_ZC_path_of(rank)->lanes[v];
+        if (numbers[v].connected && MPIDI_ZC_path_connect(rank, v) != MPI_SUCCESS) {
+            return false;
+        }
+        lane->next = numbers[v].messages;
+        lane->credits_next = numbers[v].credits;
+    }
+    return true;
 }
 
 /* ---- negotiation ---- */
@@ -261,15 +407,17 @@ static void refuse(int rank, uint32_t round, MPIDI_ZC_refusal_t why)
     MPIDI_ZC_path_tell(rank, MPIDI_ZC_TELL_REFUSE);
 }
 
-static void follow(int rank, const MPIDI_ZC_path_message_t * pause)
+static void follow(int rank, const MPIDI_ZC_path_received_t * pause)
 {
-    park(rank, false, pause->round);
-    MPIDI_ZC_path_of(rank)->next = pause->number;
-    MPIDI_ZC_path_tell(rank, MPIDI_ZC_TELL_PARKS);
+    park(rank, false, pause->message.round);
+    if (take_numbers(rank, pause)) {
+        MPIDI_ZC_path_tell(rank, MPIDI_ZC_TELL_PARKS);
+    }
 }
 
-static void handle_pause(int rank, const MPIDI_ZC_path_message_t * message)
+static void handle_pause(int rank, const MPIDI_ZC_path_received_t * received)
 {
+    const MPIDI_ZC_path_message_t *message = &received->message;
     MPIDI_ZC_path_t *path = MPIDI_ZC_path_of(rank);
 
     if (paths.refuses_all || paths.binds || MPIDI_ZC_anchor_is_waited_for()) {
@@ -287,7 +435,7 @@ static void handle_pause(int rank, const MPIDI_ZC_path_message_t * message)
     if (joins || (path->leads && !path->refusal && MPIR_Process.rank < rank)) {
         MPIDI_ZC_path_tell(rank, MPIDI_ZC_TELL_KNOWS);
     } else {
-        follow(rank, message);
+        follow(rank, received);
     }
 }
 
@@ -326,7 +474,7 @@ static void close_endpoint(ucp_ep_h ep, uint32_t flags)
     (void) ucp_ep_close_nbx(ep, &param);
 }
 
-/* Sends STALE to an address that is not kept. If that fails, the copy waits in vain. */
+/* Sends STALE to addresses that are not kept. If that fails, the copy waits in vain. */
 static void tell_stale(int rank, const MPIDI_ZC_path_received_t * rebind)
 {
     const MPIDI_ZC_path_message_t message = {
@@ -335,49 +483,59 @@ static void tell_stale(int rank, const MPIDI_ZC_path_received_t * rebind)
     };
     ucp_ep_h ep;
 
-    if (MPIDI_ZC_peer_endpoint_for_answer(rebind->address, &ep) == UCS_OK) {
+    if (MPIDI_ZC_peer_endpoint_for_answer(MPIDI_ZC_address_list_find(rebind->data, 0, NULL), &ep) ==
+        UCS_OK) {
         (void) MPIDI_ZC_path_send(ep, rank, message, NULL, 0);
         close_endpoint(ep, 0);
     }
 }
 
-/* Closes all endpoints of @rank, which has another address from here on. */
+static void close_endpoints_of_lane(int rank, int vci)
+{
+    MPIDI_ZC_path_lane_t *lane = &MPIDI_ZC_path_of(rank)->lanes[vci];
+
+    if (lane->ep) {
+        close_endpoint(lane->ep, UCP_EP_CLOSE_FLAG_FORCE);
+        lane->ep = NULL;
+    }
+    for (uint32_t i = 0; i < lane->nr_bulk; i++) {
+        close_endpoint(lane->bulk[i], UCP_EP_CLOSE_FLAG_FORCE);
+    }
+    forget_others(rank, vci);
+}
+
+/* Closes all endpoints of @rank, which has other addresses from here on. */
 static void close_old_endpoints(int rank)
 {
-    MPIDI_ZC_path_t *path = MPIDI_ZC_path_of(rank);
-
     MPIDI_ZC_windows_forget(rank);
-    if (path->ep) {
-        close_endpoint(path->ep, UCP_EP_CLOSE_FLAG_FORCE);
+    for (int v = 0; v < MPIDI_global.n_vcis; v++) {
+        close_endpoints_of_lane(rank, v);
     }
-    for (uint32_t i = 0; i < path->nr_bulk; i++) {
-        close_endpoint(path->bulk[i], UCP_EP_CLOSE_FLAG_FORCE);
-    }
-    forget_others(rank);
 }
 
 /* Makes the endpoint of the path to the address of @rank. */
 static int connect_path(int rank)
 {
     int mpi_errno = MPI_SUCCESS;
+    ucp_ep_h *ep = &MPIDI_ZC_path_of(rank)->lanes[0].ep;
 
     MPIDI_ZC_path_of(rank)->lost = false;
-    ucs_status_t status = MPIDI_ZC_peer_endpoint(rank, 0, &MPIDI_ZC_path_of(rank)->ep);
+    ucs_status_t status = MPIDI_ZC_peer_endpoint(rank, 0, ep);
     MPIDI_ZC_CHECK_STATUS(status, "ucp_ep_create");
 
   fn_exit:
     return mpi_errno;
   fn_fail:
-    MPIDI_ZC_path_of(rank)->ep = NULL;
+    *ep = NULL;
     goto fn_exit;
 }
 
-/* The same for its @incarnation that is at @address. */
-static int connect_again(int rank, uint32_t incarnation, const void *address, size_t length)
+/* The same for its @incarnation, which has the @addresses, @length bytes long. */
+static int connect_again(int rank, uint32_t incarnation, const char *addresses, size_t length)
 {
     int mpi_errno = MPI_SUCCESS;
 
-    mpi_errno = MPIDI_ZC_path_keep_upid(rank, address, length);
+    mpi_errno = MPIDI_ZC_path_keep_addresses(rank, addresses, length);
     MPIR_ERR_CHECK(mpi_errno);
     MPIDI_ZC_path_of(rank)->incarnation = incarnation;
     close_old_endpoints(rank);
@@ -393,10 +551,10 @@ static int connect_again(int rank, uint32_t incarnation, const void *address, si
 /* Does this process know it already, and connect to it? */
 static bool is_introduced(const MPIDI_ZC_path_t * path, const MPIDI_ZC_path_received_t * rebind)
 {
-    return path->state == MPIDI_ZC_PATH_BINDING && path->ep && path->upid &&
+    return path->state == MPIDI_ZC_PATH_BINDING && path->lanes[0].ep && path->addresses &&
         rebind->message.incarnation == path->incarnation &&
-        path->upid_length == sizeof(*path->upid) + rebind->length &&
-        memcmp(path->upid->address, rebind->address, rebind->length) == 0;
+        path->addresses_length == rebind->length &&
+        memcmp(path->addresses, rebind->data, rebind->length) == 0;
 }
 
 static void handle_rebind(int rank, const MPIDI_ZC_path_received_t * rebind)
@@ -412,8 +570,7 @@ static void handle_rebind(int rank, const MPIDI_ZC_path_received_t * rebind)
         return;
     }
     if (!introduced) {
-        mpi_errno = connect_again(rank, rebind->message.incarnation, rebind->address,
-                                  rebind->length);
+        mpi_errno = connect_again(rank, rebind->message.incarnation, rebind->data, rebind->length);
         MPIR_ERR_CHECK(mpi_errno);
     }
     path->untold = 0;
@@ -440,11 +597,12 @@ static void handle_introduction(const MPIDI_ZC_path_received_t * received)
     const uint32_t incarnation = received->message.incarnation;
     MPIDI_ZC_path_t *path = MPIDI_ZC_path_of(rank);
 
-    if (path->state != MPIDI_ZC_PATH_BINDING || path->ep || incarnation < path->incarnation) {
+    if (path->state != MPIDI_ZC_PATH_BINDING || path->lanes[0].ep ||
+        incarnation < path->incarnation) {
         return;                 /* it has found this process meanwhile */
     }
     MPIDI_ZC_end_job_if(incarnation == path->incarnation ? connect_path(rank) :
-                        connect_again(rank, incarnation, received->address, received->length));
+                        connect_again(rank, incarnation, received->data, received->length));
     MPIDI_ZC_path_tell(rank, MPIDI_ZC_TELL_REBIND);
 }
 
@@ -461,11 +619,10 @@ static void handle(const MPIDI_ZC_path_received_t * received)
 
     switch ((MPIDI_ZC_tell_t) message->kind) {
         case MPIDI_ZC_TELL_PAUSE:
-            handle_pause(rank, message);
+            handle_pause(rank, received);
             break;
         case MPIDI_ZC_TELL_PARKS:
-            if (negotiates && path->leads) {
-                path->next = message->number;
+            if (negotiates && path->leads && take_numbers(rank, received)) {
                 path->numbered = true;
                 path->confirmed = message->round;
             }
@@ -537,12 +694,27 @@ static void handle_all(void)
     }
 }
 
-/* Are all messages of @rank here, up to the number @next, and fetched? */
-static bool has_all(int rank, uint32_t next)
+/* Are all messages of @rank on @vci here, up to the number @next, and fetched? *@memory: false if there is
+ * not enough for that. */
+static bool has_all_of(int rank, int vci, uint32_t next, bool * memory)
 {
-    bool memory;
-    const bool fetched = MPIDI_ZC_arrivals_fetch(&MPIDI_ZC_VCI(0), rank, &memory);
+    bool enough;
+    const bool fetched = MPIDI_ZC_arrivals_fetch(&MPIDI_ZC_VCI(vci), rank, &enough);
 
+    *memory = *memory && enough;
+    return fetched && lane_on(rank, vci)->inbound.next == next;
+}
+
+/* Is all here that @rank has told the numbers of? */
+static bool has_all(int rank)
+{
+    bool memory = true, all = true;
+
+    for (int v = 0; v < MPIDI_global.n_vcis; v++) {
+        const MPIDI_ZC_path_lane_t *lane = &MPIDI_ZC_path_of(rank)->lanes[v];
+        all = has_all_of(rank, v, lane->next, &memory) && all &&
+            lane->credits_received == lane->credits_next;
+    }
     if (unlikely(!memory)) {
         MPIDI_ZC_path_t *path = MPIDI_ZC_path_of(rank);
         if (path->refusal == MPIDI_ZC_REFUSES_NOT) {
@@ -552,7 +724,32 @@ static bool has_all(int rank, uint32_t next)
             }
         }
     }
-    return fetched && peer_of(rank)->lane.inbound.next == next;
+    return all;
+}
+
+/* Are all messages of this process to itself here, and complete? */
+static bool has_all_of_itself(void)
+{
+    const int self = MPIR_Process.rank;
+    MPIDI_ZC_path_t *path = MPIDI_ZC_path_of(self);
+    bool memory = true, all = true;
+
+    for (int v = 0; v < MPIDI_global.n_vcis; v++) {
+        all = has_all_of(self, v, lane_on(self, v)->next_send, &memory) && all &&
+            path->lanes[v].announced == 0;
+    }
+    if (unlikely(!memory) && path->refusal == MPIDI_ZC_REFUSES_NOT) {
+        path->refusal = MPIDI_ZC_REFUSES_MEMORY;
+    }
+    return all;
+}
+
+/* May step() do something, before there is another message? */
+static bool may_step(const MPIDI_ZC_path_t * path)
+{
+    return (path->state == MPIDI_ZC_PATH_HAS_FETCHED && path->heard) ||
+        (path->state == MPIDI_ZC_PATH_PAUSING && (path->leads ? path->numbered :
+                                                  path->fetched || !path->complete));
 }
 
 static void step(int rank)
@@ -566,13 +763,24 @@ static void step(int rank)
     if (path->state != MPIDI_ZC_PATH_PAUSING) {
         return;
     }
-    if (path->leads && path->numbered && has_all(rank, path->next)) {
+    path->complete = (!path->leads || path->numbered) && has_all(rank);
+    if (path->leads && path->complete) {
         set_state(path, MPIDI_ZC_PATH_HAS_FETCHED);
         MPIDI_ZC_path_tell(rank, MPIDI_ZC_TELL_FETCHED);
-    } else if (!path->leads && has_all(rank, path->next) && path->fetched && all_flushed(rank)) {
+    } else if (path->complete && path->fetched && all_flushed(rank)) {
         set_state(path, MPIDI_ZC_PATH_PAUSED);
         MPIDI_ZC_path_tell(rank, MPIDI_ZC_TELL_HEARD);
     }
+}
+
+bool MPIDI_ZC_paths_are_due(void)
+{
+    bool due = MPIDI_ZC_path_messages_wait();
+
+    for (int rank = 0; !due && !MPIDI_ZC_paths_open() && rank < MPIR_Process.size; rank++) {
+        due = may_step(MPIDI_ZC_path_of(rank));
+    }
+    return due;
 }
 
 void MPIDI_ZC_paths_progress(void)
@@ -649,9 +857,7 @@ int MPIDI_ZC_paths_silent(void)
 
 bool MPIDI_ZC_paths_quiet(void)
 {
-    const int self = MPIR_Process.rank;
-
-    return MPIDI_ZC_paths_silent() < 0 && has_all(self, peer_of(self)->lane.next_send);
+    return MPIDI_ZC_paths_silent() < 0 && has_all_of_itself();
 }
 
 const char *MPIDI_ZC_paths_obstacle(int *rank, bool * passes)
@@ -684,9 +890,11 @@ void MPIDI_ZC_paths_forget_endpoints(void)
     paths.binds = false;
     MPIDI_ZC_anchor_left();
     for (int rank = 0; rank < MPIR_Process.size; rank++) {
-        MPIDI_ZC_path_of(rank)->ep = NULL;
-        peer_of(rank)->lane.ep = NULL;
-        forget_others(rank);
+        for (int v = 0; v < MPIDI_global.n_vcis; v++) {
+            MPIDI_ZC_path_of(rank)->lanes[v].ep = NULL;
+            lane_on(rank, v)->ep = NULL;
+            forget_others(rank, v);
+        }
     }
 }
 
@@ -726,7 +934,7 @@ MPIDI_ZC_binding_t MPIDI_ZC_paths_binding(void)
     for (int rank = 0; rank < MPIR_Process.size; rank++) {
         const MPIDI_ZC_path_t *path = MPIDI_ZC_path_of(rank);
         awaited += path->state == MPIDI_ZC_PATH_BINDING;
-        asked += path->state == MPIDI_ZC_PATH_BINDING && path->ep;
+        asked += path->state == MPIDI_ZC_PATH_BINDING && path->lanes[0].ep;
         stale += path->state == MPIDI_ZC_PATH_STALE;
     }
     if (awaited == 0 && stale == 0) {

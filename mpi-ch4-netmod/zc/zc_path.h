@@ -12,9 +12,9 @@
  *   the other                                                 leader
  *   OPEN                                                      OPEN
  *     │                                                         │ told to leave: parks from here on
- *     │   ◀────── PAUSE    number of the next message ────── PAUSING
+ *     │   ◀────── PAUSE    numbers of the next messages ──── PAUSING
  *   PAUSING   parks from here on                                │
- *     │   ─────── PARKS    number of the next message ──────▶   │
+ *     │   ─────── PARKS    numbers of the next messages ────▶   │
  *     │                                                         │ all of the other's messages are here,
  *     │   ◀────── FETCHED ─────────────────────────────── HAS_FETCHED   fetched if announced
  *     │ UCX has completed all own sends;                        │
@@ -25,8 +25,8 @@
  *     │                                                         │
  *     │ UCX may report that the connection is lost              │ of all paths: UCX is destroyed, and
  *     │                                                         │ made anew when the token has come
- *     │   ◀────── REBIND   incarnation, new address ──────── BINDING
- *     │ the old endpoint is closed, a new one is made           │
+ *     │   ◀────── REBIND   incarnation, new addresses ────── BINDING
+ *     │ the old endpoints are closed, a new one is made         │
  *   OPEN  ─────── BOUND ────────────────────────────────────▶ OPEN
  *     what was parked is sent                                   what was parked is sent
  *
@@ -51,8 +51,18 @@
  * flushed their endpoints, so that none is still being connected. Likewise both flush the endpoint that
  * has been used for windows (zc_windows.h).
  *
- * All functions are called inside the lock of VCI 0, or by the landing thread inside the gate, and
- * outside callbacks of UCP unless their comment says otherwise. */
+ * **Several VCIs.** The path has a lane on each, and all lanes are parked together, and go on together.
+ * What is told goes by VCI 0, so the connections of the others have an order of their own, as those of
+ * announced messages have: PAUSE and PARKS have the numbers of all lanes, and how many packets of credit
+ * were sent, which have no numbers; all endpoints are flushed. A lane of another VCI may have an endpoint on
+ * one side only, or on none. If one side has it, so has the other when it has heard of that, so that both
+ * flush it. REBIND and INTRODUCE have the addresses of all VCIs, and the other VCIs connect to them when
+ * there is something to send. A message may come by another VCI before BOUND or RESUME, which it
+ * follows; then the path makes the endpoint for its answers, which are parked (MPIDI_ZC_path_connect()).
+ *
+ * All functions are called inside the locks of all VCIs (zc_vci_locks.h), or by the landing thread inside
+ * the gate, and outside callbacks of UCP unless their comment says otherwise. So who has the lock of any
+ * VCI may read the state and the incarnation of a path. */
 
 #include "zc_impl.h"
 #include "zc_parked.h"
@@ -67,10 +77,29 @@ typedef enum {
     MPIDI_ZC_PATH_STALE,        /* it has, and another copy had before */
 } MPIDI_ZC_path_state_t;
 
+/* The part of a path that belongs to a VCI. It is used inside the lock of that. */
+typedef struct {
+    ucp_ep_h ep;                /* while the lane has none; of VCI 0: of control messages, NULL: DETACHED,
+                                 * or BINDING and the other is not known to be there */
+    bool one_sided;             /* the endpoint may have puts and gets of UCX: zc_windows.h */
+    uint32_t announced;         /* messages that UCP has not completed; some may be parked */
+    uint32_t nr_bulk;
+    ucp_ep_h bulk[2];           /* one is not used: zc_peer.h */
+    uint32_t flushes_begun;     /* of the endpoints for bulk, and then the other, since the path is
+                                 * PAUSING */
+    uint32_t flushing;          /* how often UCP still flushes one of them, for the program as well */
+    uint32_t own_next;          /* number of the first message that was parked, or will be */
+    uint32_t next;              /* the same of the other process */
+    uint32_t credits_sent, credits_received;    /* packets, ever */
+    uint32_t credits_next;      /* packets that the other process has sent, ever */
+    MPIDI_ZC_parked_list_t parked;
+} MPIDI_ZC_path_lane_t;
+
 typedef struct MPIDI_ZC_path {
     MPIDI_ZC_path_state_t state;
     bool leads;                 /* this process does */
     bool numbered;              /* leader: PARKS has arrived */
+    bool complete;              /* all messages of the other process were here at the last look */
     bool fetched;               /* other: FETCHED has arrived */
     bool heard;                 /* leader: HEARD has arrived */
     bool quiet;                 /* other: QUIET has arrived, or what means the same */
@@ -79,13 +108,6 @@ typedef struct MPIDI_ZC_path {
     bool returned;              /* and the other is back, and not DONE */
     bool awaits_anchor;         /* the other's ASK is not answered */
     bool company;               /* it is to leave when this process does */
-    bool one_sided;             /* the endpoint may have puts and gets of UCX: zc_windows.h */
-    uint32_t flushes_begun;     /* of the endpoints for bulk, and then that one, since the path is
-                                 * PAUSING */
-    uint32_t flushing;          /* how often UCP still flushes one of them, for the program as well */
-    uint32_t bulk_sends;        /* over those for bulk, that UCP has not completed */
-    uint32_t nr_bulk;
-    ucp_ep_h bulk[2];           /* one is not used: zc_peer.h */
     uint32_t round;             /* of the leader's attempts to leave, when it began to lead */
     uint32_t own_round;         /* this process leaves: of its attempts; 0: it does not */
     uint32_t other_round;       /* the other does, likewise */
@@ -95,16 +117,15 @@ typedef struct MPIDI_ZC_path {
     uint32_t asks;              /* other_round of the other's */
     uint32_t refused;           /* REFUSE: other_round at that time */
     MPIDI_ZC_refusal_t refused_why;
-    uint32_t own_next;          /* number of the first message that was parked, or will be */
-    uint32_t next;              /* the same of the other process */
     uint32_t incarnation;       /* of the other process */
     uint32_t untold;            /* bits: kinds of messages that there was no memory for */
     MPIDI_ZC_refusal_t refusal; /* why the path cannot be paused: by this process or the other */
-    ucp_ep_h ep;                /* while the lane has none: of control messages; NULL: DETACHED, or
-                                 * BINDING and the other is not known to be there */
-    MPIDI_ZC_upid_t *upid;      /* of its later incarnations; owned; NULL: the first */
+    char *addresses;            /* of its later incarnations, a list: zc_address_list.h; owned; NULL: the
+                                 * first */
+    size_t addresses_length;
+    MPIDI_ZC_upid_t *upid;      /* likewise, of VCI 0; owned */
     size_t upid_length;
-    MPIDI_ZC_parked_list_t parked;
+    MPIDI_ZC_path_lane_t *lanes;        /* by VCI */
 } MPIDI_ZC_path_t;
 
 MPL_STATIC_INLINE_PREFIX MPIDI_ZC_path_t *MPIDI_ZC_path_of(int rank)
@@ -116,21 +137,43 @@ MPL_STATIC_INLINE_PREFIX MPIDI_ZC_path_t *MPIDI_ZC_path_of(int rank)
 int MPIDI_ZC_paths_init(void);
 void MPIDI_ZC_paths_free(void);
 
-/* Returns what is parked for @rank. It is called in callbacks, too. */
-MPIDI_ZC_parked_list_t *MPIDI_ZC_path_parked(int rank);
+/* Returns what is parked for @rank on @vci. It is called inside the lock of @vci, in callbacks, too. */
+MPIDI_ZC_parked_list_t *MPIDI_ZC_path_parked(int rank, int vci);
 
 /* Returns the upid that a rank which has come back has now, and its length. NULL: it has never left.
  * Any thread in MPI may call this. */
 const MPIDI_ZC_upid_t *MPIDI_ZC_path_upid(int rank, size_t * length);
 
-/* Keeps @address, @length bytes long, as that of @rank. */
-int MPIDI_ZC_path_keep_upid(int rank, const void *address, size_t length);
+/* Returns its address of @vci, likewise. It is called inside the lock of @vci. */
+const void *MPIDI_ZC_path_address(int rank, int vci);
 
-/* Notes an endpoint for bulk to @rank, which has been made. */
-void MPIDI_ZC_path_add_bulk(int rank, ucp_ep_h ep);
+/* Keeps @list, @length bytes long, as the addresses of @rank. */
+int MPIDI_ZC_path_keep_addresses(int rank, const char *list, size_t length);
 
-/* Is it as it should be that the connection @ep to @rank is lost? It is called in callbacks. */
+/* Has the path an endpoint to @rank on @vci, whose lane has none since it is paused? That of VCI 0 counts as
+ * made. It is called inside the lock of @vci, in callbacks, too. */
+bool MPIDI_ZC_path_is_connected(int rank, int vci);
+
+/* Makes that endpoint, if there is none. @rank is where this process knows it to be. It is called inside the
+ * lock of @vci. */
+int MPIDI_ZC_path_connect(int rank, int vci);
+
+/* Notes an endpoint for bulk to @rank on @vci, which has been made, inside the lock of @vci. */
+void MPIDI_ZC_path_add_bulk(int rank, int vci, ucp_ep_h ep);
+
+/* Counts packets of credit to and of @rank on @vci, inside the lock of @vci; in callbacks, too. */
+void MPIDI_ZC_path_credit_sent(int rank, int vci);
+void MPIDI_ZC_path_credit_received(int rank, int vci);
+
+/* Is it as it should be that the connection @ep to @rank is lost? It is called in callbacks, inside the lock
+ * of the VCI of @ep. */
 bool MPIDI_ZC_path_expects_loss(int rank, ucp_ep_h ep);
+
+/* Fills in what PAUSE and PARKS say of all lanes of @path, and returns how many bytes that are. */
+size_t MPIDI_ZC_path_numbers(const MPIDI_ZC_path_t * path, MPIDI_ZC_path_numbers_t * numbers);
+
+/* Has a message arrived, or may another step be possible? The lock of VCI 0 suffices. */
+bool MPIDI_ZC_paths_are_due(void);
 
 /* Handles the messages that have arrived, and takes the steps that are possible. */
 void MPIDI_ZC_paths_progress(void);
@@ -152,13 +195,13 @@ bool MPIDI_ZC_paths_quiet(void);
  * it is one that moves, which ends. */
 const char *MPIDI_ZC_paths_obstacle(int *rank, bool * passes);
 
-/* Returns a rank that has not answered, or -1. */
+/* Returns a rank that has not answered, or -1. The lock of VCI 0 suffices. */
 int MPIDI_ZC_paths_silent(void);
 
 /* UCX has been destroyed, and all endpoints with it. */
 void MPIDI_ZC_paths_forget_endpoints(void);
 
-/* Sends the anchor the new address, as @incarnation, and then the others. */
+/* Sends the anchor the new addresses, as @incarnation, and then the others. */
 int MPIDI_ZC_paths_bind(uint32_t incarnation);
 
 typedef enum {
@@ -175,7 +218,7 @@ MPIDI_ZC_binding_t MPIDI_ZC_paths_binding(void);
 
 /* ---- both ---- */
 
-/* Are all paths open? */
+/* Are all paths open? The lock of VCI 0 suffices. */
 bool MPIDI_ZC_paths_open(void);
 
 /* Pauses no path from here on: MPI_Finalize has begun. */

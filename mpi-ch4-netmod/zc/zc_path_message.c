@@ -62,18 +62,23 @@ ucp_ep_h MPIDI_ZC_path_endpoint(int rank)
 
     MPIDI_ZC_bundle_end(&MPIDI_ZC_VCI(0));
     (void) MPIDI_ZC_lane_endpoint(peer, &peer->lane, 0);
-    return MPIDI_ZC_path_of(rank)->ep ? MPIDI_ZC_path_of(rank)->ep : peer->lane.ep;
+    const ucp_ep_h kept = MPIDI_ZC_path_of(rank)->lanes[0].ep;
+    return kept ? kept : peer->lane.ep;
 }
 
 static bool send_kept(int rank, MPIDI_ZC_tell_t kind)
 {
     const MPIDI_ZC_path_t *path = MPIDI_ZC_path_of(rank);
-    const MPIDI_ZC_vci_t *vci = &MPIDI_ZC_VCI(0);
+    const MPIDI_ZC_path_t *self = MPIDI_ZC_path_of(MPIR_Process.rank);
     const bool rebinds = kind == MPIDI_ZC_TELL_REBIND;
+    const bool counts = kind == MPIDI_ZC_TELL_PAUSE || kind == MPIDI_ZC_TELL_PARKS;
+    MPIDI_ZC_path_numbers_t numbers[MPIDI_CH4_MAX_VCIS];
+    const void *data = rebinds ? self->addresses : (const void *) numbers;
+    const size_t length = rebinds ? self->addresses_length :
+        counts ? MPIDI_ZC_path_numbers(path, numbers) : 0;
     MPIDI_ZC_path_message_t message = {
         .kind = kind,
         .round = path->round,
-        .number = path->own_next,
         .incarnation = kind == MPIDI_ZC_TELL_BOUND ? path->incarnation : messages.own_incarnation,
     };
 
@@ -106,9 +111,7 @@ static bool send_kept(int rank, MPIDI_ZC_tell_t kind)
         default:
             break;
     }
-    return MPIDI_ZC_path_send(MPIDI_ZC_path_endpoint(rank), rank, message,
-                              rebinds ? vci->address : NULL,
-                              rebinds ? vci->address_length : 0) == UCS_OK;
+    return MPIDI_ZC_path_send(MPIDI_ZC_path_endpoint(rank), rank, message, data, length) == UCS_OK;
 }
 
 /* Sends what could not be sent. */
@@ -163,7 +166,7 @@ ucs_status_t MPIDI_ZC_path_handler(void *arg, const void *header, size_t header_
         MPID_Abort(NULL, MPI_ERR_OTHER, 1, "no memory for a message of a rank that leaves");
     }
     *received = (MPIDI_ZC_path_received_t) {.message = message,.length = length };
-    memcpy(received->address, data, length);
+    memcpy(received->data, data, length);
     if (messages.first) {
         messages.last->next = received;
     } else {

@@ -6,7 +6,8 @@
  * zc_am.c explains, so what has arrived is kept until it is handled. What cannot be sent for lack of
  * memory is noted by its kind, and made anew from the path when it is sent.
  *
- * All functions are called inside the lock of VCI 0, or by the landing thread inside the gate. */
+ * All functions are called inside the lock of VCI 0, or by the landing thread inside the gate. Those that
+ * tell something need those of all VCIs (zc_vci_locks.h). */
 
 #include "zc_path.h"
 
@@ -14,7 +15,8 @@ typedef struct MPIDI_ZC_path_received {
     struct MPIDI_ZC_path_received *next;
     MPIDI_ZC_path_message_t message;
     size_t length;
-    char address[];             /* of REBIND and INTRODUCE; the key of KEY */
+    char data[];                /* of PAUSE and PARKS MPIDI_ZC_path_numbers_t of each VCI; of REBIND
+                                 * and INTRODUCE a list of addresses; the key of KEY */
 } MPIDI_ZC_path_received_t;
 
 void MPIDI_ZC_path_messages_init(void);

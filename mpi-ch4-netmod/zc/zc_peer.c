@@ -34,13 +34,8 @@ static void peer_failed(void *arg, ucp_ep_h ep, ucs_status_t status)
 static const ucp_address_t *address_of(int rank, int vci)
 {
     const int nr_others = MPIDI_global.n_vcis - 1;
-    size_t length;
-    const MPIDI_ZC_upid_t *later = MPIDI_ZC_path_upid(rank, &length);
-
-    if (unlikely(later)) {
-        return (const ucp_address_t *) later->address;  /* it has one VCI */
-    }
-    const void *address = vci == 0 ? MPIDI_ZC_upid_of(rank)->address :
+    const void *later = MPIDI_ZC_path_address(rank, vci);
+    const void *address = unlikely(later) ? later : vci == 0 ? MPIDI_ZC_upid_of(rank)->address :
         MPIDI_ZC_global.lane_addresses +
         ((size_t) rank * nr_others + vci - 1) * MPIDI_ZC_global.lane_stride;
     return address;
@@ -101,20 +96,12 @@ ucs_status_t MPIDI_ZC_peer_endpoint_for_answer(const void *address, ucp_ep_h * e
     return ucp_ep_create(MPIDI_ZC_VCI(0).worker, &params, ep);
 }
 
-int MPIDI_ZC_lane_connect(const MPIDI_ZC_addr_t * peer, MPIDI_ZC_lane_t * lane, int vci)
+int MPIDI_ZC_lane_connect_first(int rank, MPIDI_ZC_lane_t * lane, int vci, ucp_ep_h * ep)
 {
     int mpi_errno = MPI_SUCCESS;
-
-    if (unlikely(peer->self & MPIDI_ZC_FOREIGN)) {
-        return peer->foreign ? MPIDI_ZC_foreign_open(peer->foreign) : MPIDI_ZC_LOST;
-    }
-    if (unlikely(lane->paused)) {
-        return MPI_SUCCESS;
-    }
-    const int rank = MPIDI_ZC_world_rank_of(peer);
     const bool near = is_near(rank);
 
-    ucs_status_t status = make_endpoint(rank, near, vci, &lane->ep);
+    ucs_status_t status = make_endpoint(rank, near, vci, ep);
     MPIDI_ZC_CHECK_STATUS(status, "ucp_ep_create");
     lane->bulk_apart = !near && rank != MPIR_Process.rank && MPIDI_ZC_global.params.bulk_apart;
     MPIDI_ZC_lane_share_anew(lane);
@@ -126,8 +113,19 @@ int MPIDI_ZC_lane_connect(const MPIDI_ZC_addr_t * peer, MPIDI_ZC_lane_t * lane, 
   fn_exit:
     return mpi_errno;
   fn_fail:
-    lane->ep = NULL;
+    *ep = NULL;
     goto fn_exit;
+}
+
+int MPIDI_ZC_lane_connect(const MPIDI_ZC_addr_t * peer, MPIDI_ZC_lane_t * lane, int vci)
+{
+    if (unlikely(peer->self & MPIDI_ZC_FOREIGN)) {
+        return peer->foreign ? MPIDI_ZC_foreign_open(peer->foreign) : MPIDI_ZC_LOST;
+    }
+    if (unlikely(lane->paused)) {
+        return MPI_SUCCESS;
+    }
+    return MPIDI_ZC_lane_connect_first(MPIDI_ZC_world_rank_of(peer), lane, vci, &lane->ep);
 }
 
 /* Returns a place for one more endpoint in @vci's table; 0: there is no memory for it. */
@@ -164,7 +162,7 @@ void MPIDI_ZC_lane_connect_bulk(const MPIDI_ZC_addr_t * peer, MPIDI_ZC_lane_t * 
         status = make_endpoint(rank, false, vci, &ep);
         own->stats.bulk_endpoints += status == UCS_OK;
         if (status == UCS_OK && MPIDI_ZC_global.paths) {
-            MPIDI_ZC_path_add_bulk(rank, ep);
+            MPIDI_ZC_path_add_bulk(rank, vci, ep);
         }
     }
     if (place) {

@@ -63,6 +63,10 @@ void MPIDI_ZC_peer_lost(int rank, const char *why);
  * lock of @vci. */
 int MPIDI_ZC_lane_connect(const MPIDI_ZC_addr_t * peer, MPIDI_ZC_lane_t * lane, int vci);
 
+/* Makes the first endpoint of @lane, which is that of @rank on @vci. The lane does not use it unless @ep
+ * is its own. */
+int MPIDI_ZC_lane_connect_first(int rank, MPIDI_ZC_lane_t * lane, int vci, ucp_ep_h * ep);
+
 /* Is @rank on the same node as this process? */
 bool MPIDI_ZC_peer_is_local(int rank);
 

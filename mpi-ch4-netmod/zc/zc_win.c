@@ -106,7 +106,7 @@ static void connect_target(MPIR_Win * win, int rank)
         target->rkey = NULL;
         target->lost = true;
         if (MPIDI_ZC_WIN(win).latest && target->world_rank >= 0) {
-            MPIDI_ZC_windows_refused(target->world_rank);
+            MPIDI_ZC_windows_refused(target->world_rank, vci);
         }
     }
     target->ep = lane->ep;
@@ -269,18 +269,19 @@ static int flush_endpoint(const MPIR_Win * win, const MPIDI_ZC_target_t * target
 {
     int mpi_errno = MPI_SUCCESS;
     ucp_request_param_t param = { 0 };
-    MPIDI_ZC_path_t *path = unlikely(MPIDI_ZC_WIN(win).latest) && target->world_rank >= 0 ?
-        MPIDI_ZC_path_of(target->world_rank) : NULL;
+    const int vci = MPIDI_WIN(win, am_vci);
+    MPIDI_ZC_path_lane_t *lane = unlikely(MPIDI_ZC_WIN(win).latest) && target->world_rank >= 0 ?
+        &MPIDI_ZC_path_of(target->world_rank)->lanes[vci] : NULL;
 
     ucs_status_ptr_t request = ucp_ep_flush_nbx(target->ep, &param);
     MPIDI_ZC_CHECK_POINTER(request, "ucp_ep_flush_nbx");
     if (request) {
-        if (unlikely(path)) {
-            path->flushing++;
+        if (unlikely(lane)) {
+            lane->flushing++;
         }
-        mpi_errno = await(request, MPIDI_WIN(win, am_vci));
-        if (unlikely(path)) {
-            path->flushing--;
+        mpi_errno = await(request, vci);
+        if (unlikely(lane)) {
+            lane->flushing--;
         }
         MPIR_ERR_CHECK(mpi_errno);
     }

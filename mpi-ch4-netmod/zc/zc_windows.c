@@ -13,21 +13,37 @@ void MPIDI_ZC_windows_init(void)
     memset(&windows, 0, sizeof(windows));
 }
 
+/* Takes the lock of VCI 0, unless it is that of @win, which the caller has. */
+static void enter_first(const MPIR_Win * win)
+{
+    if (MPIDI_WIN(win, am_vci) > 0) {
+        MPID_THREAD_CS_ENTER(VCI, MPIDI_VCI(0).lock);
+    }
+}
+
+static void exit_first(const MPIR_Win * win)
+{
+    if (MPIDI_WIN(win, am_vci) > 0) {
+        MPID_THREAD_CS_EXIT(VCI, MPIDI_VCI(0).lock);
+    }
+}
+
 bool MPIDI_ZC_windows_add(MPIR_Win * win)
 {
     MPIDI_ZC_win_t *zc = &MPIDI_ZC_WIN(win);
 
-    /* With several VCIs no rank leaves, and this one's lock does not protect the list. */
-    if (likely(!MPIDI_ZC_global.paths) || MPIDI_global.n_vcis > 1) {
+    if (likely(!MPIDI_ZC_global.paths)) {
         return true;
     }
     zc->latest = MPL_calloc(win->comm_ptr->local_size, sizeof(*zc->latest), MPL_MEM_RMA);
     if (!zc->latest) {
         return false;
     }
+    enter_first(win);
     zc->number = ++windows.number;
     zc->next = windows.first;
     windows.first = win;
+    exit_first(win);
     return true;
 }
 
@@ -39,10 +55,12 @@ void MPIDI_ZC_windows_remove(MPIR_Win * win)
     if (!zc->latest) {
         return;
     }
+    enter_first(win);
     while (*link != win) {
         link = &MPIDI_ZC_WIN(*link).next;
     }
     *link = zc->next;
+    exit_first(win);
     for (int rank = 0; rank < win->comm_ptr->local_size; rank++) {
         MPL_free(zc->latest[rank].copy);
     }
@@ -82,8 +100,10 @@ static void ask(MPIR_Win * win, int world_rank, MPIDI_ZC_key_t * key)
         .window = MPIDIG_WIN(win, win_id),
     };
 
+    enter_first(win);
     key->asked = MPIDI_ZC_path_send(MPIDI_ZC_path_endpoint(world_rank), world_rank, message, NULL,
                                     0) == UCS_OK;
+    exit_first(win);
 }
 
 bool MPIDI_ZC_windows_connectable(MPIR_Win * win, int rank)
@@ -104,7 +124,7 @@ bool MPIDI_ZC_windows_connectable(MPIR_Win * win, int rank)
         }
         return false;
     }
-    path->one_sided = true;
+    path->lanes[MPIDI_WIN(win, am_vci)].one_sided = true;
     return true;
 }
 
@@ -129,9 +149,6 @@ static void forget_key(MPIR_Win * win, int rank)
 
 void MPIDI_ZC_windows_flushed(int world_rank)
 {
-    if (!MPIDI_ZC_path_of(world_rank)->one_sided) {
-        return;
-    }
     for (MPIR_Win * win = windows.first; win; win = MPIDI_ZC_WIN(win).next) {
         const int rank = rank_in(win, world_rank);
         if (rank >= 0) {
@@ -163,11 +180,11 @@ void MPIDI_ZC_windows_leave(void)
 
 /* ---- messages ---- */
 
-void MPIDI_ZC_windows_refused(int rank)
+void MPIDI_ZC_windows_refused(int rank, int vci)
 {
     static bool reported;
 
-    MPIDI_ZC_VCI(0).stats.window_refusals++;
+    MPIDI_ZC_VCI(vci).stats.window_refusals++;
     if (!reported) {
         reported = true;
         fprintf(stderr, "zc: windows between rank %d and rank %d, of which one has been away, go on by "
@@ -196,7 +213,7 @@ void MPIDI_ZC_windows_handle_wants(int world_rank, const MPIDI_ZC_path_message_t
     MPIDI_ZC_win_register(win, &key, &length);
     if (MPIDI_ZC_path_send(MPIDI_ZC_path_endpoint(world_rank), world_rank, answer, key, length) !=
         UCS_OK || !key) {
-        MPIDI_ZC_windows_refused(world_rank);
+        MPIDI_ZC_windows_refused(world_rank, 0);
     }
     if (key) {
         ucp_rkey_buffer_release(key);
@@ -219,12 +236,12 @@ void MPIDI_ZC_windows_handle_key(int world_rank, const MPIDI_ZC_path_received_t 
     char *copy = received->length > 0 ? MPL_malloc(received->length, MPL_MEM_RMA) : NULL;
     if (!copy) {
         if (received->length > 0) {
-            MPIDI_ZC_windows_refused(world_rank);
+            MPIDI_ZC_windows_refused(world_rank, 0);
         }
         set_packed(target, NULL);
         return;
     }
-    memcpy(copy, received->address, received->length);
+    memcpy(copy, received->data, received->length);
     MPL_free(key->copy);
     *key = (MPIDI_ZC_key_t) {
         .packed = copy,

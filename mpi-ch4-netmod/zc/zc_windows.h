@@ -27,8 +27,11 @@
  * window that has been freed, is dropped. If the memory cannot be registered, KEY has no data, and active
  * messages go on until one of the two has left again.
  *
- * All functions are called inside the lock of VCI 0, or by the landing thread inside the gate, and
- * outside callbacks of UCP. */
+ * A window is of one VCI, and its operations are; WANTS and KEY go by VCI 0. So who asks, or changes the list
+ * of windows, which is that of all VCIs, takes the lock of VCI 0 beside that of the window (zc_vci_locks.h).
+ *
+ * The functions that have a window are called inside the lock of its VCI, all others inside the locks of all
+ * VCIs, or by the landing thread inside the gate, and all outside callbacks of UCP. */
 
 #include "zc_path_message.h"
 #include "zc_win.h"
@@ -55,8 +58,9 @@ void MPIDI_ZC_windows_flushed(int world_rank);
 /* The endpoint to @world_rank, which is back, is going to be closed. */
 void MPIDI_ZC_windows_forget(int world_rank);
 
-/* There is no key to the memory of @world_rank, or it cannot be used: counts that, and reports it once. */
-void MPIDI_ZC_windows_refused(int world_rank);
+/* There is no key to the memory of @world_rank, or it cannot be used: counts that for @vci, whose lock the
+ * caller has, and reports it once. */
+void MPIDI_ZC_windows_refused(int world_rank, int vci);
 
 /* This process leaves: gives up its memory, and all keys. */
 void MPIDI_ZC_windows_leave(void);

@@ -22,7 +22,9 @@
  *   HELLO     all   none                                   hello (16), upid
  *   HOST      all   none                                   host (16), mask of processors, upid
  *   FIN       all   none                                   fin_message (32)
- *   PATH      0     path_message (56)                      REBIND, INTRODUCE: UCP's address; KEY: the key
+ *   PATH      0     path_message (56)                      PAUSE, PARKS: path_numbers (12) of each VCI;
+ *                                                          REBIND, INTRODUCE: addresses of all VCIs
+ *                                                          (zc_address_list.h); KEY: the key
  *
  * A mask of processors is an array of words of 64 bits (zc_processors.h). CH4's headers are those
  * of MPICH's mpidig_am.h. Other ways carry the rest:
@@ -216,7 +218,7 @@ MPIDI_ZC_WIRE_FORMAT(MPIDI_ZC_handshake_t, 176, 8);
 
 /* PATH, in zc_path.h. Of two messages that could not be sent at once, the first here is sent first. */
 typedef enum {
-    MPIDI_ZC_TELL_REBIND,       /* the sender is back; with its address */
+    MPIDI_ZC_TELL_REBIND,       /* the sender is back; with its addresses */
     MPIDI_ZC_TELL_BOUND,        /* the sender has an endpoint to the other's new address */
     MPIDI_ZC_TELL_DONE,         /* the sender is bound by all ranks, and needs its anchor no more */
     MPIDI_ZC_TELL_PARKS,        /* what the sender sends waits from here on, too */
@@ -232,7 +234,7 @@ typedef enum {
     MPIDI_ZC_TELL_GOES,         /* it is not, since it leaves itself */
     /* These are not kept to be sent later: */
     MPIDI_ZC_TELL_STALE,        /* the sender knows of a later incarnation, or does not expect one */
-    MPIDI_ZC_TELL_INTRODUCE,    /* a third rank is there; with its address, if it has ever left */
+    MPIDI_ZC_TELL_INTRODUCE,    /* a third rank is there; with its addresses, if it has ever left */
     MPIDI_ZC_TELL_WANTS,        /* the sender wants the key to the receiver's memory of a window */
     MPIDI_ZC_TELL_KEY,          /* that key, packed; without data: only active messages get there */
 } MPIDI_ZC_tell_t;
@@ -251,8 +253,7 @@ typedef struct {
     uint32_t round;             /* PAUSE, ASK, RESUME: of the sender's attempts to leave; REFUSE, KNOWS,
                                  * STAYS, GOES: of the receiver's; PARKS to QUIET: of the leader's, when it
                                  * began to lead */
-    uint32_t number;            /* PAUSE, PARKS: of the sender's next message; WANTS: of the window, by
-                                 * the sender's count; KEY: by the receiver's */
+    uint32_t number;            /* WANTS: of the window, by the sender's count; KEY: by the receiver's */
     uint32_t incarnation;       /* REBIND, KEY: of the sender; BOUND, STALE: of the receiver; INTRODUCE: of
                                  * the subject */
     uint32_t leader_round;      /* PAUSE: of the negotiation that there is on this path; 0: the sender
@@ -264,6 +265,14 @@ typedef struct {
     uint64_t window;            /* WANTS: CH4's number of it, which all its processes know it by */
 } MPIDI_ZC_path_message_t;
 MPIDI_ZC_WIRE_FORMAT(MPIDI_ZC_path_message_t, 56, 8);
+
+/* PAUSE and PARKS, of a VCI. */
+typedef struct {
+    uint32_t messages;          /* number of the sender's next message */
+    uint32_t credits;           /* packets of CREDIT that it has sent, which have no numbers; wraps */
+    uint32_t connected;         /* 1: it has an endpoint to the receiver */
+} MPIDI_ZC_path_numbers_t;
+MPIDI_ZC_WIRE_FORMAT(MPIDI_ZC_path_numbers_t, 12, 4);
 
 /* ---- windows, and the end of a world ---- */
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // How ranks leave and come back, several at a time (zc_path.h), on a network that is simulated: the
 // real zc_path.c, zc_path_message.c, zc_anchor.c, zc_detach.c, zc_peer.c and zc_parked.c of up to
-// eight ranks, with orders, messages of a program, delays and failures. All of a schedule follows
-// from its seed.
+// eight ranks with up to three VCIs each, with orders, messages of a program, delays and failures.
+// All of a schedule follows from its seed.
 //
 // ZC_PATH_SCHEDULES   how many random schedules
 // ZC_PATH_SEED        only this one, with all that happens on standard error
@@ -50,6 +50,7 @@ extern "C" {
 namespace {
 
 constexpr uint64_t kLate = 12000; // steps, after which UCX reports a loss in the end
+constexpr int kBinding = 4;       // MPIDI_ZC_PATH_BINDING
 
 const char *name_of(unsigned kind)
 {
@@ -222,7 +223,7 @@ struct Packet {
 } // namespace
 
 struct zc_test_worker {
-    int rank = 0;
+    int rank = 0, vci = 0;
     uint64_t id = 0, port = 0;
     bool is_alive = true, is_copy = false;
     std::map<uint64_t, unsigned> made; // endpoints, by the worker that they are to
@@ -271,6 +272,7 @@ struct Connection {
 struct Options {
     uint64_t seed = 1;
     int ranks = 3;
+    int vcis = 1;
     int nodes = 8;
     zc_test_bulk_t bulk = ZC_TEST_BULK_APART;
     bool acks = false;
@@ -295,7 +297,7 @@ struct Rank {
     World *world = nullptr;
     int number = 0;
     const zc_test_rank_t *code = nullptr;
-    Worker *worker = nullptr;
+    std::vector<Worker *> workers; // by VCI
     std::unique_ptr<Fiber> fiber;
     bool is_over = false; // no step of it any more
     bool finalizes = false, is_finalized = false;
@@ -314,10 +316,15 @@ struct Rank {
     unsigned group = 0; // bits: ranks that are told at the same time
     bool is_stale_given = false;
     std::string why; // it was refused last
-    // the program
-    std::array<uint32_t, ZC_TEST_RANKS> sent{}, received{};
+    // the program; by VCI and rank
+    std::array<std::array<uint32_t, ZC_TEST_RANKS>, ZC_TEST_VCIS> sent{}, received{};
     std::map<void *, size_t> memory;
     Packet handled; // the message that it gets now
+
+    bool has(const Worker *worker) const
+    {
+        return std::find(workers.begin(), workers.end(), worker) != workers.end();
+    }
 };
 
 struct Copy {
@@ -332,8 +339,9 @@ struct Statistics {
     std::array<uint64_t, 32> lost{}; // messages, by their kind
     std::map<std::string, uint64_t> why;
     uint64_t introduced = 0, asked = 0, killed = 0;
-    uint64_t puts = 0, keys = 0; // of UCX, and to memory that was registered anew
-    int most = 0;                // ranks that were away at a time
+    uint64_t puts = 0, keys = 0;     // of UCX, and to memory that was registered anew
+    uint64_t early = 0, credits = 0; // by other VCIs: messages that came before BOUND; credit
+    int most = 0;                    // ranks that were away at a time
 } statistics;
 
 class Modules {
@@ -373,14 +381,16 @@ class World {
   public:
     explicit World(const Options &o) : options(o), random(o.seed)
     {
-        std::vector<char> addresses(static_cast<size_t>(o.ranks) * ZC_TEST_ADDRESS);
+        std::vector<char> addresses(static_cast<size_t>(o.ranks * o.vcis) * ZC_TEST_ADDRESS);
         for (int i = 0; i < o.ranks; i++) {
             ranks.push_back(std::make_unique<Rank>());
             Rank &rank = *ranks.back();
             rank.world = this;
             rank.number = i;
             rank.code = Modules::get(i);
-            rank.worker = new_worker(i, &addresses[static_cast<size_t>(i) * ZC_TEST_ADDRESS]);
+            for (int v = 0; v < o.vcis; v++)
+                rank.workers.push_back(new_worker(
+                    i, v, &addresses[static_cast<size_t>(i * o.vcis + v) * ZC_TEST_ADDRESS]));
             rank.next_order = below(static_cast<uint64_t>(options.between) * 2 + 1);
             rank.weight = options.slow_ranks && one_in(3) ? 1 : 8;
         }
@@ -389,8 +399,8 @@ class World {
         const auto faults = std::tuple(options.fail_all, options.fail_sends);
         options.fail_all = options.fail_sends = 0;
         for (auto &rank : ranks) {
-            rank->code->init(&calls, rank.get(), rank->number, o.ranks, addresses.data(),
-                             rank->worker, o.nodes, o.bulk, o.seconds);
+            rank->code->init(&calls, rank.get(), rank->number, o.ranks, o.vcis, addresses.data(),
+                             rank->workers.data(), o.nodes, o.bulk, o.seconds);
             rank->fiber = std::make_unique<Fiber>(&run_rank, rank.get());
         }
         std::tie(options.fail_all, options.fail_sends) = faults;
@@ -531,7 +541,8 @@ class World {
         killed = rank;
         statistics.killed++;
         one.is_over = true;
-        close_worker(one.worker, true);
+        for (Worker *worker : one.workers)
+            close_worker(worker, true);
     }
 
     Rank &operator[](int rank) { return *ranks[static_cast<size_t>(rank)]; }
@@ -552,7 +563,7 @@ class World {
             fprintf(stderr, "rank %d: %s%s, %d messages not complete\n", rank->number,
                     states[rank->state], rank->is_over ? ", over" : "", rank->code->awaited());
             for (int other = 0; other < options.ranks && !rank->is_over; other++) {
-                char text[400];
+                char text[800];
                 rank->code->describe(other, text, sizeof text);
                 fprintf(stderr, "   to %d: %s\n", other, text);
             }
@@ -640,9 +651,13 @@ class World {
             if (rank->state != Rank::Idle || !rank->code->all_open() || rank->code->awaited() > 0)
                 return false;
             for (const auto &other : ranks) {
+                const auto from = static_cast<size_t>(rank->number);
                 const auto to = static_cast<size_t>(other->number);
-                if (other->received[static_cast<size_t>(rank->number)] != rank->sent[to] ||
-                    rank->code->outstanding(other->number) > 0)
+                for (size_t v = 0; v < rank->workers.size(); v++) {
+                    if (other->received[v][from] != rank->sent[v][to])
+                        return false;
+                }
+                if (rank->code->outstanding(other->number) > 0)
                     return false;
             }
         }
@@ -653,9 +668,11 @@ class World {
     bool is_silent() const
     {
         return std::all_of(ranks.begin(), ranks.end(), [](const auto &rank) {
-            const auto &all = rank->worker->connections;
-            return std::all_of(all.begin(), all.end(), [](const Connection *c) {
-                return c->is_dead || (c->to[0].empty() && c->to[1].empty());
+            return std::all_of(rank->workers.begin(), rank->workers.end(), [](const Worker *w) {
+                return std::all_of(w->connections.begin(), w->connections.end(),
+                                   [](const Connection *c) {
+                                       return c->is_dead || (c->to[0].empty() && c->to[1].empty());
+                                   });
             });
         });
     }
@@ -802,7 +819,11 @@ class World {
         char address[ZC_TEST_ADDRESS];
         Copy copy;
         copy.rank = rank.number;
-        copy.worker = new_worker(rank.number, address);
+        copy.worker = new_worker(rank.number, 0, address);
+        const uint32_t length = sizeof address;
+        std::array<char, sizeof length + sizeof address> list; // of addresses
+        std::memcpy(list.data(), &length, sizeof length);
+        std::memcpy(list.data() + sizeof length, address, sizeof address);
         copy.worker->is_copy = true;
         copy.begun = step_number;
         say("a copy of rank %d comes back, with %u", rank.number, rank.bound);
@@ -812,7 +833,7 @@ class World {
             if (other->incarnation != rank.code->incarnation(other->number))
                 continue; // it has the address of one that has gone
             char to[ZC_TEST_ADDRESS];
-            write_address(other->worker, to);
+            write_address(other->workers[0], to);
             ucp_ep_params_t params{};
             params.address = reinterpret_cast<const ucp_address_t *>(to);
             ucp_ep_h ep = nullptr;
@@ -822,7 +843,7 @@ class World {
             message.receiver = static_cast<uint32_t>(other->number);
             message.kind = MPIDI_ZC_TELL_REBIND;
             message.incarnation = rank.bound;
-            (void)send(ep, MPIDI_ZC_AM_PATH, &message, sizeof message, address, sizeof address,
+            (void)send(ep, MPIDI_ZC_AM_PATH, &message, sizeof message, list.data(), list.size(),
                        nullptr);
             copy.awaited[other->number] = ep;
         }
@@ -891,14 +912,17 @@ class World {
         }
         if (!rank.finalizes && world.percent(world.options.traffic)) {
             const int to = static_cast<int>(world.below(world.ranks.size()));
+            const size_t vci = world.below(rank.workers.size());
             const bool announced = world.one_in(3);
-            uint32_t &number = rank.sent[static_cast<size_t>(to)];
+            uint32_t &number = rank.sent[vci][static_cast<size_t>(to)];
             number++; // what a process sends to itself may be there at once
-            if (rank.code->send(to, number - 1, announced))
-                world.say("rank %d sends %u to %d%s", rank.number, number - 1, to,
-                          announced ? ", announced" : "");
+            if (rank.code->send(to, static_cast<int>(vci), number - 1, announced))
+                world.say("rank %d sends %u to %d on VCI %d%s", rank.number, number - 1, to,
+                          static_cast<int>(vci), announced ? ", announced" : "");
             else
                 number--;
+            if (to != rank.number && world.one_in(4))
+                rank.code->credit(to, static_cast<int>(vci));
             const int target = static_cast<int>(world.below(world.ranks.size()));
             const int window = static_cast<int>(world.below(ZC_TEST_WINDOWS));
             if (target != rank.number && rank.code->put(target, window))
@@ -908,14 +932,15 @@ class World {
             rank.code->fetch_any();
     }
 
-    static void received(void *self, int sender, uint32_t value)
+    static void received(void *self, int sender, int vci, uint32_t value)
     {
         Rank &rank = *static_cast<Rank *>(self);
-        uint32_t &expected = rank.received[static_cast<size_t>(sender)];
+        uint32_t &expected = rank.received[static_cast<size_t>(vci)][static_cast<size_t>(sender)];
         if (value != expected)
-            rank.world->violate("rank %d gets message %u of rank %d, and %u is next", rank.number,
-                                value, sender, expected);
+            rank.world->violate("rank %d gets message %u of rank %d on VCI %d, and %u is next",
+                                rank.number, value, sender, vci, expected);
         expected = value + 1;
+        statistics.early += vci > 0 && rank.code->state(sender) == kBinding;
     }
 
     static void landed(void *) {}
@@ -1013,10 +1038,11 @@ class World {
         std::memcpy(address + sizeof worker->id, &worker->port, sizeof worker->port);
     }
 
-    Worker *new_worker(int rank, char *address)
+    Worker *new_worker(int rank, int vci, char *address)
     {
         auto worker = std::make_unique<Worker>();
         worker->rank = rank;
+        worker->vci = vci;
         worker->id = workers.size() + 1;
         worker->port = worker->id;
         if (options.ports_again && one_in(2)) {
@@ -1039,13 +1065,13 @@ class World {
         return nullptr;
     }
 
-    static ucp_worker_h worker_open(void *self, char address[ZC_TEST_ADDRESS])
+    static ucp_worker_h worker_open(void *self, int vci, char address[ZC_TEST_ADDRESS])
     {
         Rank &rank = *static_cast<Rank *>(self);
-        rank.worker = rank.world->new_worker(rank.number, address);
-        rank.world->say("rank %d has worker %u", rank.number,
-                        static_cast<unsigned>(rank.worker->id));
-        return rank.worker;
+        Worker *&worker = rank.workers[static_cast<size_t>(vci)];
+        worker = rank.world->new_worker(rank.number, vci, address);
+        rank.world->say("rank %d has worker %u", rank.number, static_cast<unsigned>(worker->id));
+        return worker;
     }
 
     static void worker_close(void *self, ucp_worker_h worker)
@@ -1174,7 +1200,7 @@ class World {
         Rank &rank = *static_cast<Rank *>(self);
         World &world = *rank.world;
         Connection &c = *ep->connection;
-        if (ep->is_closed || ep->worker != rank.worker) {
+        if (ep->is_closed || !rank.has(ep->worker)) {
             world.violate("rank %d closes an endpoint that it does not have", rank.number);
             return nullptr;
         }
@@ -1194,7 +1220,7 @@ class World {
             return nullptr;
         Request *request = world.new_request(param);
         request->is_close = true;
-        rank.worker->completions.push_back({request, UCS_OK, world.step_number});
+        ep->worker->completions.push_back({request, UCS_OK, world.step_number});
         return request;
     }
 
@@ -1202,7 +1228,7 @@ class World {
     {
         Rank &rank = *static_cast<Rank *>(self);
         World &world = *rank.world;
-        if (ep->is_closed || ep->worker != rank.worker)
+        if (ep->is_closed || !rank.has(ep->worker))
             world.violate("rank %d flushes an endpoint that it does not have", rank.number);
         if (world.one_in(4))
             return error_of(UCS_ERR_NO_MEMORY);
@@ -1215,7 +1241,7 @@ class World {
         Request *request = world.new_request(param);
         request->flushes = &c;
         request->side = side;
-        rank.worker->completions.push_back(
+        ep->worker->completions.push_back(
             {request, UCS_OK,
              world.step_number + world.below(10 * static_cast<uint64_t>(world.options.ranks))});
         return request;
@@ -1225,7 +1251,7 @@ class World {
     {
         Rank &rank = *static_cast<Rank *>(self);
         World &world = *rank.world;
-        if (worker != rank.worker || !worker->is_alive)
+        if (!rank.has(worker) || !worker->is_alive)
             world.violate("rank %d flushes a worker that it does not have", rank.number);
         if (world.one_in(2))
             return nullptr;
@@ -1289,8 +1315,9 @@ class World {
         if (!packet.is_path()) {
             zc_test_message_t message;
             std::memcpy(&message, header, sizeof message);
-            if (to->rank != static_cast<int>(message.receiver))
-                violate("a message of the program goes to another rank");
+            if (to->rank != static_cast<int>(message.receiver) || to->vci != ep->worker->vci)
+                violate("a message of the program goes to another rank or VCI");
+            statistics.credits += message.credit && to->vci > 0;
         }
         auto &queue = c.to[static_cast<size_t>(other)];
         if (param && param->flags & UCP_AM_SEND_FLAG_RNDV) {
@@ -1316,7 +1343,7 @@ class World {
         Rank &rank = *static_cast<Rank *>(self);
         World &world = *rank.world;
         Connection &c = *ep->connection;
-        if (ep->is_closed || ep->worker != rank.worker)
+        if (ep->is_closed || !rank.has(ep->worker))
             world.violate("rank %d puts over an endpoint that it does not have", rank.number);
         Packet packet;
         packet.kind = Packet::Put;
@@ -1385,7 +1412,8 @@ class World {
                     static_cast<int>(packet.path().sender));
             [[fallthrough]];
         case Packet::Announcement:
-            rank.code->deliver(packet.id, packet.header.data(), packet.header.size(),
+            rank.code->deliver(c.worker[static_cast<size_t>(side)]->vci, packet.id,
+                               packet.header.data(), packet.header.size(),
                                packet.data.empty() ? "" : packet.data.data(), packet.data.size(),
                                what);
             break;
@@ -1418,15 +1446,18 @@ class World {
         }
     }
 
-    static void progress(void *self)
+    static bool progress(void *self, int vci)
     {
         Rank &rank = *static_cast<Rank *>(self);
-        rank.world->progress(rank);
+        World &world = *rank.world;
+        if (world.options.vcis > 1 && !world.options.round_robin && world.one_in(3))
+            return false;
+        world.progress(rank, *rank.workers[static_cast<size_t>(vci)]);
+        return true;
     }
 
-    void progress(Rank &rank)
+    void progress(Rank &rank, Worker &worker)
     {
-        Worker &worker = *rank.worker;
         for (size_t i = 0; i < worker.completions.size();) {
             const auto completion = worker.completions[i];
             const Connection *flushed = completion.request->flushes;
@@ -1586,6 +1617,9 @@ Options options_of(uint64_t seed)
     o.copies = below(3) == 0;
     o.finalizes = below(3) == 0;
     o.hinders = below(3) == 0;
+    o.vcis = std::array{1, 1, 2, ZC_TEST_VCIS}[static_cast<size_t>(below(4))];
+    if (o.vcis > 1)
+        o.seconds *= 2; // a rank looks at each VCI in two of three steps
     return o;
 }
 
@@ -1595,13 +1629,15 @@ void report(const char *what, const Statistics &s)
         "%s: %llu schedules, %llu steps; left %llu times, %llu of them while another was away, up "
         "to %d at a time; refused %llu times; stale copies refused %llu times; ended %llu times; "
         "%llu puts of UCX, "
-        "%llu keys to memory that was registered anew\n",
+        "%llu keys to memory that was registered anew; by other VCIs than the first, %llu messages "
+        "came before BOUND, and %llu packets of credit\n",
         what, static_cast<unsigned long long>(s.schedules),
         static_cast<unsigned long long>(s.steps), static_cast<unsigned long long>(s.left),
         static_cast<unsigned long long>(s.together), s.most,
         static_cast<unsigned long long>(s.refused), static_cast<unsigned long long>(s.stale),
         static_cast<unsigned long long>(s.ended), static_cast<unsigned long long>(s.puts),
-        static_cast<unsigned long long>(s.keys));
+        static_cast<unsigned long long>(s.keys), static_cast<unsigned long long>(s.early),
+        static_cast<unsigned long long>(s.credits));
     if (getenv("ZC_PATH_VERBOSE")) {
         for (const auto &[why, nr] : s.why)
             printf("  refused: %s: %llu\n", why.c_str(), static_cast<unsigned long long>(nr));
@@ -1635,7 +1671,8 @@ void run_random(uint64_t first, uint64_t nr, bool kills)
         const std::string what = world.run();
         if (!what.empty()) {
             wrong++;
-            ADD_FAILURE() << "ZC_PATH_SEED=" << seed << " (" << o.ranks << " ranks): " << what;
+            ADD_FAILURE() << "ZC_PATH_SEED=" << seed << " (" << o.ranks << " ranks, " << o.vcis
+                          << " VCIs): " << what;
             if (only)
                 world.describe();
         }
@@ -1656,6 +1693,8 @@ TEST(Path, RandomSchedules)
     EXPECT_GT(statistics.puts, 10 * statistics.schedules);
     EXPECT_GT(statistics.keys, 2 * statistics.schedules);
     EXPECT_GE(statistics.most, 5);
+    EXPECT_GT(statistics.early, 0U);
+    EXPECT_GT(statistics.credits, statistics.schedules);
     // The last messages to or of a rank that is gone: without them a schedule says little.
     EXPECT_GT(statistics.lost[MPIDI_ZC_TELL_QUIET], 0U);
     EXPECT_GT(statistics.lost[MPIDI_ZC_TELL_RESUME], 0U);
@@ -1680,6 +1719,7 @@ class PathScenario : public testing::Test {
         Options o;
         o.seed = seed;
         o.ranks = ranks;
+        o.vcis = 1 + static_cast<int>(seed / 4 % ZC_TEST_VCIS);
         o.random_orders = false;
         o.round_robin = seed % 3 == 0;
         o.bulk = std::array{ZC_TEST_BULK_APART, ZC_TEST_BULK_WITH_ALL, ZC_TEST_BULK_SHARES_FIRST,

@@ -15,6 +15,7 @@
 #define ZC_CONNECTION_H_INCLUDED
 #define ZC_CONTEXT_H_INCLUDED
 #define ZC_LANDING_THREAD_H_INCLUDED
+#define ZC_VCI_LOCKS_H_INCLUDED
 #define ZC_WORKER_H_INCLUDED
 
 #include <errno.h>
@@ -52,6 +53,7 @@ enum {
     MPIX_ERR_PROC_FAILED = 101,
     MPIDI_ZC_LOST = MPIX_ERR_PROC_FAILED,
     MPI_MAX_ERROR_STRING = 512,
+    MPIDI_CH4_MAX_VCIS = ZC_TEST_VCIS,
 };
 
 #define MPIR_Assert(x)                                                                             \
@@ -91,6 +93,12 @@ extern struct zc_test_global {
     bool is_initialized;
 } MPIDI_global;
 
+/* A rank is one thread. */
+#define MPID_THREAD_CS_ENTER(kind, lock) ((void)0)
+#define MPID_THREAD_CS_EXIT(kind, lock) ((void)0)
+#define MPIDI_ZC_vci_locks_enter() ((void)0)
+#define MPIDI_ZC_vci_locks_exit() ((void)0)
+
 /* ---- the netmod ---- */
 
 #include "zc_pre.h"
@@ -100,12 +108,14 @@ typedef struct MPIR_Win {
         int local_size;
     } * comm_ptr;
     uint64_t win_id;
+    int am_vci;
     struct {
         struct {
             MPIDI_ZC_win_t zc;
         } netmod;
     } dev;
 } MPIR_Win;
+#define MPIDI_WIN(win, field) ((win)->field)
 #define MPIDIG_WIN(win, field) ((win)->field)
 
 typedef struct {
@@ -136,7 +146,7 @@ typedef struct {
 } MPIDI_ZC_vci_t;
 
 extern struct zc_test_netmod {
-    MPIDI_ZC_vci_t vci;
+    MPIDI_ZC_vci_t vcis[ZC_TEST_VCIS];
     struct MPIDI_ZC_path *paths;
     struct {
         bool detach, bulk_apart, bulk_shares, channels, bundle;
@@ -152,7 +162,7 @@ extern struct zc_test_netmod {
     const char *lane_addresses;
     size_t lane_stride;
 } MPIDI_ZC_global;
-#define MPIDI_ZC_VCI(number) (*((void)(number), &MPIDI_ZC_global.vci))
+#define MPIDI_ZC_VCI(number) MPIDI_ZC_global.vcis[number]
 
 #define MPIDI_ZC_error_class(status)                                                               \
     ((status) == UCS_ERR_CONNECTION_RESET ? MPIX_ERR_PROC_FAILED : MPI_ERR_OTHER)
@@ -161,8 +171,8 @@ extern struct zc_test_netmod {
                          MPIDI_ZC_error_class(status), "", "", what, ucs_status_string(status))
 void MPIDI_ZC_end_job_if(int mpi_errno);
 void MPIDI_ZC_progress_all(void);
-void MPIDI_ZC_path_sends_bulk(int rank);
-void MPIDI_ZC_path_bulk_sent(int rank);
+void MPIDI_ZC_path_announces(int rank, int vci);
+void MPIDI_ZC_path_announced(int rank, int vci);
 #define MPIDI_ZC_bundle_end(vci) ((void)(vci))
 
 ucs_status_t MPIDI_ZC_channel_send_short(ucp_ep_h ep, unsigned id, const void *header,
@@ -170,7 +180,7 @@ ucs_status_t MPIDI_ZC_channel_send_short(ucp_ep_h ep, unsigned id, const void *h
 void MPIDI_ZC_channel_must_send(ucs_status_t status);
 bool MPIDI_ZC_arrivals_fetch(MPIDI_ZC_vci_t *vci, uint64_t sender, bool *memory);
 
-extern void *MPIDI_ZC_connections[1];
+extern void *MPIDI_ZC_connections[ZC_TEST_VCIS];
 int MPIDI_ZC_foreign_open(struct MPIDI_ZC_foreign *foreign);
 MPIDI_ZC_addr_t *MPIDI_ZC_foreign_vcis_peer(struct MPIDI_ZC_foreign *foreign, int vci);
 

@@ -2,6 +2,7 @@
 /* What the files of the netmod that the simulation has do not define: rank.h. */
 #include <mpidimpl.h>
 
+#include "zc_address_list.h"
 #include "zc_detach.h"
 #include "zc_order.h"
 #include "zc_path_message.h"
@@ -15,7 +16,7 @@ struct zc_test_global MPIDI_global;
 struct zc_test_netmod MPIDI_ZC_global;
 MPIDI_av_entry_t zc_test_av[ZC_TEST_RANKS];
 int MPIR_CVAR_CH4_ZC_DETACH_FD, MPIR_CVAR_CH4_ZC_DETACH_SECONDS;
-void *MPIDI_ZC_connections[1];
+void *MPIDI_ZC_connections[ZC_TEST_VCIS];
 
 /* What an announced message counts as: four share a connection before there are some for bulk. */
 enum { ANNOUNCED_BYTES = MPIDI_ZC_BULK_SHARED / 4 };
@@ -23,8 +24,7 @@ enum { ANNOUNCED_BYTES = MPIDI_ZC_BULK_SHARED / 4 };
 /* A message of the program that is sent. */
 typedef struct {
     zc_test_message_t message;
-    int rank;
-    int bulk_to; /* counted for the path to this rank; -1: not */
+    int rank, vci;
 } sent_t;
 
 /* One that has overtaken another, or waits for an endpoint. */
@@ -38,18 +38,26 @@ typedef struct early {
 typedef struct arrival {
     struct arrival *next;
     zc_test_message_t message;
+    int vci;
     void *descriptor;
     bool is_fetched;
 } arrival_t;
+
+/* What a rank has received and not handled, by VCI and sender. */
+typedef struct {
+    early_t *early; /* in the order of their numbers */
+    bool unconnected, announced;
+} waiting_t;
 
 static struct {
     const zc_test_world_t *world;
     void *self;
     char upids[ZC_TEST_RANKS][sizeof(MPIDI_ZC_upid_t) + ZC_TEST_ADDRESS];
-    char address[ZC_TEST_ADDRESS];
-    early_t *early[ZC_TEST_RANKS]; /* in the order of their numbers */
+    char lane_addresses[ZC_TEST_RANKS * (ZC_TEST_VCIS - 1) * ZC_TEST_ADDRESS];
+    char address[ZC_TEST_VCIS][ZC_TEST_ADDRESS];
+    MPIDI_ZC_lane_t lanes[ZC_TEST_VCIS][ZC_TEST_RANKS];
+    waiting_t waiting[ZC_TEST_VCIS][ZC_TEST_RANKS];
     arrival_t *arrivals;
-    bool unconnected[ZC_TEST_RANKS], announced[ZC_TEST_RANKS];
     int sends, announced_to[ZC_TEST_RANKS];
     bool is_over; /* the simulation is */
     MPIR_Win windows[ZC_TEST_WINDOWS];
@@ -70,14 +78,16 @@ void *zc_test_calloc(size_t size)
     return p ? memset(p, 0, size) : NULL;
 }
 
-/* (The table of endpoints for bulk is the only thing that grows.) */
+/* (The tables of endpoints for bulk are the only things that grow.) */
 void *zc_test_realloc(void *old, size_t size)
 {
     void *p = zc_test_malloc(size);
-    if (p && old) {
-        memcpy(p, old, MPIDI_ZC_global.vci.bulk.room * sizeof(ucp_ep_h));
-        zc_test_free(old);
+    for (int v = 0; p && old && v < MPIDI_global.n_vcis; v++) {
+        if (MPIDI_ZC_VCI(v).bulk.eps == old)
+            memcpy(p, old, MPIDI_ZC_VCI(v).bulk.room * sizeof(ucp_ep_h));
     }
+    if (p)
+        zc_test_free(old);
     return p;
 }
 
@@ -198,17 +208,17 @@ int MPIDI_ZC_context_open(void)
 
 void MPIDI_ZC_context_close(void) {}
 
-static void use_worker(ucp_worker_h worker)
+static void use_worker(int vci, ucp_worker_h worker)
 {
-    MPIDI_ZC_global.vci.worker = worker;
-    MPIDI_ZC_global.vci.address = (ucp_address_t *)own.address;
-    MPIDI_ZC_global.vci.address_length = ZC_TEST_ADDRESS;
+    MPIDI_ZC_VCI(vci).worker = worker;
+    MPIDI_ZC_VCI(vci).address = (ucp_address_t *)own.address[vci];
+    MPIDI_ZC_VCI(vci).address_length = ZC_TEST_ADDRESS;
 }
 
 int MPIDI_ZC_worker_open(MPIDI_ZC_vci_t *vci)
 {
-    (void)vci;
-    use_worker(own.world->worker_open(own.self, own.address));
+    use_worker(vci->number,
+               own.world->worker_open(own.self, vci->number, own.address[vci->number]));
     return MPI_SUCCESS;
 }
 
@@ -221,7 +231,13 @@ void MPIDI_ZC_worker_close(MPIDI_ZC_vci_t *vci)
 
 int MPIDI_ZC_addresses_renew(void)
 {
-    return MPIDI_ZC_path_keep_upid(MPIR_Process.rank, own.address, ZC_TEST_ADDRESS);
+    size_t length;
+    char *list = MPIDI_ZC_address_list_own(&length);
+    if (!list)
+        return MPI_ERR_OTHER;
+    const int mpi_errno = MPIDI_ZC_path_keep_addresses(MPIR_Process.rank, list, length);
+    MPL_free(list);
+    return mpi_errno;
 }
 
 int MPIDI_ZC_landing_thread_go_on(void)
@@ -280,6 +296,7 @@ static void make_windows(void)
         MPIR_Win *win = &own.windows[w];
         win->comm_ptr = (void *)&communicator;
         win->win_id = 100 + w;
+        win->am_vci = w % MPIDI_global.n_vcis;
         MPIDI_ZC_WIN(win).targets =
             own.world->allocate(own.self, MPIR_Process.size * sizeof(MPIDI_ZC_target_t));
         memset(MPIDI_ZC_WIN(win).targets, 0, MPIR_Process.size * sizeof(MPIDI_ZC_target_t));
@@ -364,13 +381,18 @@ static MPIDI_ZC_addr_t *peer_of(int rank)
     return &MPIDI_ZC_AV(&MPIDIU_get_av(0, rank));
 }
 
+static MPIDI_ZC_lane_t *lane_on(int rank, int vci)
+{
+    return MPIDI_ZC_lane_of(peer_of(rank), vci);
+}
+
 static void send_done(void *request, ucs_status_t status, void *user_data)
 {
     sent_t *sent = user_data;
     if (status != UCS_OK)
         MPID_Abort(NULL, MPI_ERR_OTHER, 1, "a message of the program could not be sent");
-    if (sent->bulk_to >= 0)
-        MPIDI_ZC_path_bulk_sent(sent->bulk_to);
+    if (sent->message.announced)
+        MPIDI_ZC_path_announced(sent->rank, sent->vci);
     own.sends--;
     own.announced_to[sent->rank] -= sent->message.announced;
     own.world->release(own.self, sent);
@@ -379,14 +401,14 @@ static void send_done(void *request, ucs_status_t status, void *user_data)
 }
 
 /* As MPIDI_ZC_am_post() of zc_am.h. */
-static bool send_to(int rank, uint32_t value, bool announced)
+static bool send_to(int rank, int vci, uint32_t value, bool announced)
 {
     MPIDI_ZC_addr_t *peer = peer_of(rank);
-    MPIDI_ZC_lane_t *lane = &peer->lane;
-    if (MPIDI_ZC_lane_endpoint(peer, lane, 0) != MPI_SUCCESS)
+    MPIDI_ZC_lane_t *lane = lane_on(rank, vci);
+    if (MPIDI_ZC_lane_endpoint(peer, lane, vci) != MPI_SUCCESS)
         return false;
     sent_t *sent = own.world->allocate(own.self, sizeof *sent);
-    *sent = (sent_t){.rank = rank, .bulk_to = -1};
+    *sent = (sent_t){.rank = rank, .vci = vci};
     sent->message = (zc_test_message_t){.sender = (uint32_t)MPIR_Process.rank,
                                         .receiver = (uint32_t)rank,
                                         .sequence = lane->next_send++,
@@ -402,18 +424,17 @@ static bool send_to(int rank, uint32_t value, bool announced)
     ucp_ep_h ep = lane->ep;
     if (announced) {
         if (ep && !MPIDI_ZC_lane_shares(lane, ANNOUNCED_BYTES))
-            ep = MPIDI_ZC_lane_bulk_endpoint(peer, lane, 0);
+            ep = MPIDI_ZC_lane_bulk_endpoint(peer, lane, vci);
         sent->message.shares = ep == lane->ep;
-        if (ep != lane->ep) {
-            sent->bulk_to = rank;
-            MPIDI_ZC_path_sends_bulk(rank);
-        }
+        MPIDI_ZC_path_announces(rank, vci);
     }
     own.sends++;
     own.announced_to[rank] += announced;
-    ucs_status_ptr_t request = MPIDI_ZC_send_or_park(peer, ep, MPIDI_ZC_AM_MESSAGE, &sent->message,
-                                                     sizeof sent->message, NULL, 0, &param);
+    ucs_status_ptr_t request = MPIDI_ZC_send_or_park(
+        peer, vci, ep, MPIDI_ZC_AM_MESSAGE, &sent->message, sizeof sent->message, NULL, 0, &param);
     if (UCS_PTR_IS_ERR(request) && !ep) { /* it could not be parked */
+        if (announced)
+            MPIDI_ZC_path_announced(rank, vci);
         lane->next_send--;
         own.sends--;
         own.announced_to[rank] -= announced;
@@ -425,18 +446,33 @@ static bool send_to(int rank, uint32_t value, bool announced)
     return true;
 }
 
+/* As send_credit() of zc_flow.c. */
+static void credit_to(int rank, int vci)
+{
+    const MPIDI_ZC_lane_t *lane = lane_on(rank, vci);
+    const zc_test_message_t message = {
+        .sender = (uint32_t)MPIR_Process.rank, .receiver = (uint32_t)rank, .credit = true};
+    const ucp_request_param_t param = {.flags = UCP_AM_SEND_FLAG_EAGER};
+    if (!lane->ep)
+        return;
+    ucs_status_ptr_t request =
+        ucp_am_send_nbx(lane->ep, MPIDI_ZC_AM_CREDIT, &message, sizeof message, NULL, 0, &param);
+    if (!UCS_PTR_IS_ERR(request))
+        MPIDI_ZC_path_credit_sent(rank, vci);
+}
+
 /* As connect_target() of zc_win.c, and MPIDI_ZC_rma_start(). */
 static bool put_to(int rank, int window)
 {
     MPIR_Win *win = &own.windows[window];
-    MPIDI_ZC_addr_t *peer = peer_of(rank);
+    MPIDI_ZC_lane_t *lane = lane_on(rank, win->am_vci);
     MPIDI_ZC_target_t *target = &MPIDI_ZC_WIN(win).targets[rank];
     if (target->packed && MPIDI_ZC_windows_connectable(win, rank)) {
-        if (MPIDI_ZC_lane_endpoint(peer, &peer->lane, 0) != MPI_SUCCESS)
+        if (MPIDI_ZC_lane_endpoint(peer_of(rank), lane, win->am_vci) != MPI_SUCCESS)
             return false;
         target->rkey = own.world->allocate(own.self, sizeof *target->rkey);
         memcpy(&target->rkey->key, target->packed, sizeof target->rkey->key);
-        target->ep = peer->lane.ep;
+        target->ep = lane->ep;
         target->packed = NULL;
     }
     if (!MPIDI_ZC_win_target_is_open(win, target))
@@ -456,78 +492,88 @@ static bool comes_apart(const zc_test_message_t *message, const void *descriptor
     return descriptor && !message->shares;
 }
 
-static bool is_connected(const MPIDI_ZC_lane_t *lane, bool apart)
+static bool is_connected(int sender, int vci, bool apart)
 {
-    return (lane->ep || lane->paused) && !(apart && lane->bulk_apart && lane->bulk == 0);
+    const MPIDI_ZC_lane_t *lane = lane_on(sender, vci);
+    return (lane->ep || (lane->paused && MPIDI_ZC_path_is_connected(sender, vci))) &&
+           !(apart && lane->bulk_apart && lane->bulk == 0);
 }
 
-static void dispatch(const zc_test_message_t *message, void *descriptor)
+static void dispatch(int vci, const zc_test_message_t *message, void *descriptor)
 {
     if (descriptor) {
         arrival_t *a = own.world->allocate(own.self, sizeof *a);
-        *a = (arrival_t){.message = *message, .descriptor = descriptor};
+        *a = (arrival_t){.message = *message, .vci = vci, .descriptor = descriptor};
         arrival_t **last = &own.arrivals;
         while (*last)
             last = &(*last)->next;
         *last = a;
     }
-    own.world->received(own.self, (int)message->sender, message->value);
+    own.world->received(own.self, (int)message->sender, vci, message->value);
 }
 
-/* @lane: NULL: there is no need to wait for endpoints. */
-static void dispatch_early(int sender, const MPIDI_ZC_lane_t *lane)
+static void await_connection(int sender, int vci, bool apart)
 {
-    early_t **first = &own.early[sender];
-    MPIDI_ZC_inbound_t *in = &peer_of(sender)->lane.inbound;
+    waiting_t *waiting = &own.waiting[vci][sender];
+    waiting->unconnected = true;
+    waiting->announced = waiting->announced || apart;
+}
+
+/* @waits: false: there is no need to wait for endpoints. */
+static void dispatch_early(int sender, int vci, bool waits)
+{
+    early_t **first = &own.waiting[vci][sender].early;
+    MPIDI_ZC_inbound_t *in = &lane_on(sender, vci)->inbound;
     while (*first && (*first)->message.sequence == in->next) {
         early_t *early = *first;
         const bool apart = comes_apart(&early->message, early->descriptor);
-        if (lane && !is_connected(lane, apart)) {
-            own.unconnected[sender] = true;
-            own.announced[sender] = own.announced[sender] || apart;
+        if (waits && !is_connected(sender, vci, apart)) {
+            await_connection(sender, vci, apart);
             return;
         }
         *first = early->next;
         in->next++;
-        dispatch(&early->message, early->descriptor);
+        dispatch(vci, &early->message, early->descriptor);
         own.world->release(own.self, early);
     }
 }
 
-static void receive(const zc_test_message_t *message, void *descriptor)
+static void receive(int vci, const zc_test_message_t *message, void *descriptor)
 {
     const int sender = (int)message->sender;
-    MPIDI_ZC_lane_t *lane = &peer_of(sender)->lane;
+    MPIDI_ZC_lane_t *lane = lane_on(sender, vci);
     const bool apart = comes_apart(message, descriptor);
-    if (message->sequence == lane->inbound.next && is_connected(lane, apart)) {
+    if (message->credit) {
+        MPIDI_ZC_path_credit_received(sender, vci);
+        return;
+    }
+    if (message->sequence == lane->inbound.next && is_connected(sender, vci, apart)) {
         lane->inbound.next++;
-        dispatch(message, descriptor);
-        dispatch_early(sender, lane);
+        dispatch(vci, message, descriptor);
+        dispatch_early(sender, vci, true);
         return;
     }
     early_t *early = own.world->allocate(own.self, sizeof *early);
-    early_t **at = &own.early[sender];
+    early_t **at = &own.waiting[vci][sender].early;
     while (*at && (int32_t)((*at)->message.sequence - message->sequence) < 0)
         at = &(*at)->next;
     *early = (early_t){.next = *at, .message = *message, .descriptor = descriptor};
     *at = early;
-    if (message->sequence == lane->inbound.next) {
-        own.unconnected[sender] = true;
-        own.announced[sender] = own.announced[sender] || apart;
-    }
+    if (message->sequence == lane->inbound.next)
+        await_connection(sender, vci, apart);
 }
 
-static void deliver(unsigned id, const void *header, size_t header_length, const void *data,
-                    size_t length, void *descriptor)
+static void deliver(int vci, unsigned id, const void *header, size_t header_length,
+                    const void *data, size_t length, void *descriptor)
 {
     if (id == MPIDI_ZC_AM_PATH) {
         const ucp_am_recv_param_t param = {0};
-        (void)MPIDI_ZC_path_handler(&MPIDI_ZC_global.vci, header, header_length, (void *)data,
-                                    length, &param);
+        (void)MPIDI_ZC_path_handler(&MPIDI_ZC_VCI(vci), header, header_length, (void *)data, length,
+                                    &param);
     } else {
         zc_test_message_t message;
         memcpy(&message, header, sizeof message);
-        receive(&message, descriptor);
+        receive(vci, &message, descriptor);
     }
 }
 
@@ -540,10 +586,9 @@ static void fetch(arrival_t *a)
 bool MPIDI_ZC_arrivals_fetch(MPIDI_ZC_vci_t *vci, uint64_t sender, bool *memory)
 {
     bool all = true;
-    (void)vci;
     *memory = true;
     for (arrival_t *a = own.arrivals; a; a = a->next) {
-        if (a->message.sender != sender)
+        if (a->message.sender != sender || a->vci != vci->number)
             continue;
         if (!a->is_fetched && *memory) {
             if (own.world->fails(own.self, "landing memory"))
@@ -581,17 +626,20 @@ static void fetched(void *descriptor)
 }
 
 /* As MPIDI_ZC_connect_back() of zc_am.c. */
-static void connect_back(void)
+static void connect_back(int vci)
 {
     for (int sender = 0; sender < MPIR_Process.size; sender++) {
-        if (!own.unconnected[sender])
+        waiting_t *waiting = &own.waiting[vci][sender];
+        if (!waiting->unconnected)
             continue;
         MPIDI_ZC_addr_t *peer = peer_of(sender);
-        const bool connected = MPIDI_ZC_lane_endpoint(peer, &peer->lane, 0) == MPI_SUCCESS;
-        if (connected && own.announced[sender])
-            (void)MPIDI_ZC_lane_bulk_endpoint(peer, &peer->lane, 0);
-        own.unconnected[sender] = own.announced[sender] = false;
-        dispatch_early(sender, connected ? &peer->lane : NULL);
+        MPIDI_ZC_lane_t *lane = lane_on(sender, vci);
+        const bool connected = MPIDI_ZC_lane_endpoint(peer, lane, vci) == MPI_SUCCESS &&
+                               (!lane->paused || MPIDI_ZC_path_connect(sender, vci) == MPI_SUCCESS);
+        if (connected && waiting->announced)
+            (void)MPIDI_ZC_lane_bulk_endpoint(peer, lane, vci);
+        waiting->unconnected = waiting->announced = false;
+        dispatch_early(sender, vci, connected);
     }
 }
 
@@ -600,9 +648,13 @@ static void connect_back(void)
 static void step(void)
 {
     own.world->program(own.self);
-    own.world->progress(own.self);
-    connect_back();
-    MPIDI_ZC_detach_progress();
+    for (int v = MPIDI_global.n_vcis - 1; v >= 0; v--) {
+        if (!own.world->progress(own.self, v))
+            continue; /* no thread looks there just now */
+        connect_back(v);
+        if (v == 0)
+            MPIDI_ZC_detach_progress();
+    }
 }
 
 void MPIDI_ZC_progress_all(void)
@@ -611,8 +663,8 @@ void MPIDI_ZC_progress_all(void)
     step();
 }
 
-static void init(const zc_test_world_t *world, void *self, int rank, int size,
-                 const char *addresses, ucp_worker_h worker, int nodes, zc_test_bulk_t bulk,
+static void init(const zc_test_world_t *world, void *self, int rank, int size, int vcis,
+                 const char *addresses, const ucp_worker_h *workers, int nodes, zc_test_bulk_t bulk,
                  int seconds)
 {
     memset(&own, 0, sizeof own);
@@ -623,12 +675,14 @@ static void init(const zc_test_world_t *world, void *self, int rank, int size,
     MPIR_Process.rank = rank;
     MPIR_Process.size = size;
     for (int i = 0; i < size; i++) {
+        const char *its = addresses + (size_t)(i * vcis) * ZC_TEST_ADDRESS;
         MPIR_Process.node_map[i] = i % nodes;
-        memcpy(own.upids[i] + sizeof(MPIDI_ZC_upid_t), addresses + i * ZC_TEST_ADDRESS,
-               ZC_TEST_ADDRESS);
+        memcpy(own.upids[i] + sizeof(MPIDI_ZC_upid_t), its, ZC_TEST_ADDRESS);
+        memcpy(own.lane_addresses + (size_t)(i * (vcis - 1)) * ZC_TEST_ADDRESS,
+               its + ZC_TEST_ADDRESS, (size_t)(vcis - 1) * ZC_TEST_ADDRESS);
         peer_of(i)->self = (uint64_t)rank;
     }
-    MPIDI_global.n_vcis = 1;
+    MPIDI_global.n_vcis = vcis;
     MPIDI_global.is_initialized = true;
     MPIR_CVAR_CH4_ZC_DETACH_SECONDS = seconds;
     MPIDI_ZC_global.params.detach = true;
@@ -636,8 +690,15 @@ static void init(const zc_test_world_t *world, void *self, int rank, int size,
     MPIDI_ZC_global.params.bulk_shares = bulk == ZC_TEST_BULK_SHARES_FIRST;
     MPIDI_ZC_global.world = (const MPIDI_ZC_upid_t *)own.upids;
     MPIDI_ZC_global.world_stride = sizeof own.upids[0];
-    memcpy(own.address, addresses + rank * ZC_TEST_ADDRESS, ZC_TEST_ADDRESS);
-    use_worker(worker);
+    MPIDI_ZC_global.lane_addresses = own.lane_addresses;
+    MPIDI_ZC_global.lane_stride = ZC_TEST_ADDRESS;
+    memcpy(own.address, addresses + (size_t)(rank * vcis) * ZC_TEST_ADDRESS,
+           (size_t)vcis * ZC_TEST_ADDRESS);
+    for (int v = 0; v < vcis; v++) {
+        MPIDI_ZC_VCI(v).number = v;
+        MPIDI_ZC_VCI(v).lanes = v > 0 ? own.lanes[v] : NULL;
+        use_worker(v, workers[v]);
+    }
     MPIDI_ZC_end_job_if(MPIDI_ZC_detach_init());
     make_windows();
 }
@@ -647,7 +708,8 @@ static void end(void)
     own.is_over = true;
     free_windows();
     MPIDI_ZC_detach_free();
-    zc_test_free(MPIDI_ZC_global.vci.bulk.eps);
+    for (int v = 0; v < MPIDI_global.n_vcis; v++)
+        zc_test_free(MPIDI_ZC_VCI(v).bulk.eps);
 }
 
 static void hinder(bool hinders)
@@ -683,17 +745,22 @@ static void describe(int rank, char *text, size_t room)
     static const char *const states[] = {"OPEN",   "PAUSING", "HAS_FETCHED",
                                          "PAUSED", "BINDING", "STALE"};
     const MPIDI_ZC_path_t *path = &MPIDI_ZC_global.paths[rank];
-    const MPIDI_ZC_lane_t *lane = &peer_of(rank)->lane;
-    snprintf(text, room,
-             "%s%s%s%s%s%s%s%s%s%s%s round %u own %u other %u next %u (here %u, sent %u) inc %u "
-             "untold %x bulk %u/%u refusal %d",
-             states[path->state], path->leads ? " leads" : "", path->numbered ? " numbered" : "",
-             path->fetched ? " fetched" : "", path->heard ? " heard" : "",
-             path->quiet ? " quiet" : "", path->lost ? " lost" : "",
-             path->anchored ? " anchored" : "", path->returned ? " returned" : "",
-             path->awaits_anchor ? " awaits anchor" : "", path->ep ? " connected" : "", path->round,
-             path->own_round, path->other_round, path->next, lane->inbound.next, lane->next_send,
-             path->incarnation, path->untold, path->bulk_sends, path->flushing, (int)path->refusal);
+    int length = snprintf(
+        text, room, "%s%s%s%s%s%s%s%s%s%s round %u own %u other %u inc %u untold %x refusal %d",
+        states[path->state], path->leads ? " leads" : "", path->numbered ? " numbered" : "",
+        path->fetched ? " fetched" : "", path->heard ? " heard" : "", path->quiet ? " quiet" : "",
+        path->lost ? " lost" : "", path->anchored ? " anchored" : "",
+        path->returned ? " returned" : "", path->awaits_anchor ? " awaits anchor" : "", path->round,
+        path->own_round, path->other_round, path->incarnation, path->untold, (int)path->refusal);
+    for (int v = 0; v < MPIDI_global.n_vcis && length < (int)room; v++) {
+        const MPIDI_ZC_path_lane_t *kept = &path->lanes[v];
+        const MPIDI_ZC_lane_t *lane = lane_on(rank, v);
+        length += snprintf(
+            text + length, room - (size_t)length,
+            "; VCI %d%s next %u (here %u, sent %u) credits %u (here %u) announced %u flushing %u",
+            v, kept->ep ? " connected" : "", kept->next, lane->inbound.next, lane->next_send,
+            kept->credits_next, kept->credits_received, kept->announced, kept->flushing);
+    }
 }
 
 const zc_test_rank_t *zc_test_rank(void)
@@ -704,6 +771,7 @@ const zc_test_rank_t *zc_test_rank(void)
         .finalize = MPIDI_ZC_detach_finalize,
         .end = end,
         .send = send_to,
+        .credit = credit_to,
         .put = put_to,
         .is_put = is_put,
         .fetch_any = fetch_any,

@@ -18,12 +18,14 @@ extern "C" {
 #endif
 
 #define ZC_TEST_RANKS 8
+#define ZC_TEST_VCIS 3
 #define ZC_TEST_ADDRESS 16 /* bytes of the address of a worker */
 
 /* An active message of the program, in its header. */
 typedef struct {
     uint32_t sender, receiver, sequence, value;
     bool announced, shares; /* as in MPIDI_ZC_am_header_t */
+    bool credit;            /* it has no number, and is a packet of credit */
 } zc_test_message_t;
 
 enum { ZC_TEST_WINDOWS = 2 };
@@ -44,7 +46,7 @@ typedef struct {
     uint64_t (*now_ns)(void *self);
     void (*abort)(void *self, const char *text); /* does not return */
     /* the network */
-    ucp_worker_h (*worker_open)(void *self, char address[ZC_TEST_ADDRESS]);
+    ucp_worker_h (*worker_open)(void *self, int vci, char address[ZC_TEST_ADDRESS]);
     void (*worker_close)(void *self, ucp_worker_h worker);
     ucs_status_t (*ep_create)(void *self, ucp_worker_h worker, const ucp_ep_params_t *params,
                               ucp_ep_h *ep);
@@ -59,29 +61,31 @@ typedef struct {
     void (*fetch)(void *self, void *descriptor);
     /* UCX puts something into the memory of a window, with a key: put() below. */
     void (*put)(void *self, ucp_ep_h ep, int window, uint32_t key);
-    void (*progress)(void *self); /* delivers messages */
+    bool (*progress)(void *self, int vci); /* delivers messages; false: not this time */
     /* the holder */
     int (*order)(void *self, bool wait, uint32_t *incarnation);
     void (*answer)(void *self, const char *answer, const char *more);
     void (*closed)(void *self);
     /* the program */
-    void (*received)(void *self, int sender, uint32_t value);
+    void (*received)(void *self, int sender, int vci, uint32_t value);
     void (*landed)(void *self);
     void (*program)(void *self); /* may call send() below */
     void (*pause)(void *self);   /* lets other ranks run */
 } zc_test_world_t;
 
 typedef struct {
-    /* Begins anew. @addresses: of all ranks, one after the other on so many @nodes. @seconds: until
-     * LEAVE is refused. */
-    void (*init)(const zc_test_world_t *world, void *self, int rank, int size,
-                 const char *addresses, ucp_worker_h worker, int nodes, zc_test_bulk_t bulk,
+    /* Begins anew. @addresses: of the VCIs of all ranks, one after the other on so many @nodes.
+     * @seconds: until LEAVE is refused. */
+    void (*init)(const zc_test_world_t *world, void *self, int rank, int size, int vcis,
+                 const char *addresses, const ucp_worker_h *workers, int nodes, zc_test_bulk_t bulk,
                  int seconds);
     void (*step)(void);     /* progress */
     void (*finalize)(void); /* the program is in MPI_Finalize from here on */
     void (*end)(void);      /* frees all */
     /* False: there was an error, and the message is not sent. */
-    bool (*send)(int rank, uint32_t value, bool announced);
+    bool (*send)(int rank, int vci, uint32_t value, bool announced);
+    /* Credit is returned to @rank, if there is a connection. */
+    void (*credit)(int rank, int vci);
     /* The program puts something into memory of @rank. False: UCX does not do it. */
     bool (*put)(int rank, int window);
     /* Is the key to this rank's memory that a put of UCX has come with valid? */
@@ -89,8 +93,8 @@ typedef struct {
     /* The program receives an announced message, if there is one. */
     void (*fetch_any)(void);
     /* An active message has arrived. @descriptor: it is announced. */
-    void (*deliver)(unsigned id, const void *header, size_t header_length, const void *data,
-                    size_t length, void *descriptor);
+    void (*deliver)(int vci, unsigned id, const void *header, size_t header_length,
+                    const void *data, size_t length, void *descriptor);
     void (*fetched)(void *descriptor);
     /* Is there, from here on, something that keeps this rank from leaving? */
     void (*hinder)(bool hinders);
