@@ -69,6 +69,23 @@ def no_keys_anew(times):
     return judge
 
 
+def on_several_vcis(times, ranks, windows=False):
+    """The same as left(), or keys_anew() where there are WINDOWS, and the lanes of further VCIs than the first,
+    which has to have them, were connected anew."""
+    def judge(stats):
+        note = (keys_anew if windows else left)(times)(stats)
+        made = stats["endpoints"] - stats["bulk_endpoints"]
+        least = 3 * times * (ranks - 1)
+        check(made >= least, f"only {made} endpoints but for bulk: 1 VCI makes {2 * times * (ranks - 1)}")
+        return f"{note}, {made} endpoints"
+    return judge
+
+
+def left_in_silence(times):
+    """A check that ranks have left so often, of a program that sends nothing meanwhile."""
+    return lambda stats: check(stats["detachments"] >= times, f"only {stats['detachments']} detachments")
+
+
 def left_by_messages(stats):
     by_messages(stats)
     return left(1)(stats)

@@ -16,9 +16,10 @@ from testbed.statistics import CVAR
 from testbed.suite import Bed, Suite
 from tests.mpi.checks import (
     by_messages, by_ucx, copied_when_unforeseen, foreseen_and_cheapest, keys_anew, landed_by_one_copy,
-    left, left_by_messages, no_keys_anew, no_sender_held, nothing_landed, nothing_left, nothing_rebound,
-    nothing_waited, rebound_and_foreseen, senders_held, something_landed, something_left,
-    something_offered, something_streamed, something_waited, within_budget, within_unexpected_budget)
+    left, left_by_messages, left_in_silence, no_keys_anew, no_sender_held, nothing_landed, nothing_left,
+    nothing_rebound, nothing_waited, on_several_vcis, rebound_and_foreseen, senders_held, something_landed,
+    something_left, something_offered, something_streamed, something_waited, within_budget,
+    within_unexpected_budget)
 from tests.mpi.job import VARIANTS, Stage, Test
 
 # One of 8 bytes is paid for, one of 300 is announced and fetched, one of 4,000 stays with its
@@ -99,6 +100,15 @@ def leaves_windows(suffix, what="all", told="1", times=100, check=None, timeout=
         what += " reached"
     return leaves(f"windows-{suffix}", what, told=told, times=times, program="leaves_windows",
                   check=check or keys_anew(times * (told.count(",") + 1)), timeout=timeout, **more)
+
+
+def leaves_vcis(suffix, what="messages collectives", vcis=4, ranks=3, told="1", times=50, environment=None,
+                check=None, timeout=600, **more):
+    """The same while threads of all send to each other on several VCIs."""
+    number = times * (told.count(",") + 1)
+    return leaves(f"vcis-{suffix}", what, ranks=ranks, told=told, times=times, program="leaves_vcis",
+                  environment={NUM_VCIS: str(vcis), **(environment or {})}, timeout=timeout,
+                  check=check or on_several_vcis(number, ranks, "windows" in what), **more)
 
 
 # Windows are reached by active messages, and not by UCX.
@@ -488,7 +498,8 @@ TESTS = [
          says=f"bad value of {CVAR}DETACH_FD: no socket"),
     stays("port", "another world may have its address", "pairs port"),
     stays("world", "it is connected to another world", "pairs world"),
-    stays("vcis", "several VCIs", environment={NUM_VCIS: "2"}),
+    *(stays(f"{what}-vcis", why, f"pairs {what}", environment={NUM_VCIS: "2"}) for what, why in
+      (("port", "another world may have its address"), ("world", "it is connected to another world"))),
     stays("shared-memory", "UCX uses shared memory", hosts=("1",)),
     *(led_away(*words.split(), ranks=ranks) for words, ranks in (
         ("order", 3), ("probe", 2), ("cancel", 2), ("ssend", 2), ("truncation", 2),
@@ -496,6 +507,42 @@ TESTS = [
     led_away("noncontiguous", "types", told="1", tags=LONG),
     led_away("queues", "1500", ranks=3, told="2"),
     led_away("datatypes", "16"),
+    # Several VCIs. Those of a program that uses one leave as well.
+    leaves("several-vcis", environment={NUM_VCIS: "2"}),
+    *(leaves_vcis(f"{vcis}-{ranks}-ranks", vcis=vcis, ranks=ranks, times=times, told=str(ranks - 1))
+      for vcis, ranks, times in ((2, 2, 100), (4, 2, 100), (2, 3, 50), (4, 3, 50), (4, 8, 10))),
+    leaves_vcis("16", vcis=MOST_VCIS, times=20),
+    leaves_vcis("no-thread", environment={CVAR + "LANDING_THREAD": "0"}),
+    leaves_vcis("computes", "messages computing", check=left(50)),
+    leaves_vcis("blocked", "messages blocked", vcis=2),
+    # No thread asks for progress on the first VCI.
+    *(leaves_vcis(f"alone{suffix}", "alone", vcis=2, ranks=2, times=20, check=left_in_silence(20), timeout=120,
+                  environment=environment)
+      for suffix, environment in (("", {}), ("-no-thread", {CVAR + "LANDING_THREAD": "0"}))),
+    leaves_vcis("windows", "messages windows"),
+    leaves_vcis("windows-computing", "windows computing", ranks=2),
+    leaves_vcis("windows-two-together", "windows messages", told="0,2", times=20, options=("-g",)),
+    leaves_vcis("windows-by-messages", "windows", environment={**BY_MESSAGES}, check=left(50)),
+    leaves_vcis("announced", "messages", check=left(50, apart=True),
+                environment={CVAR + "LANDING_THRESHOLD": "inf", CVAR + "RNDV_THRESHOLD": "1k",
+                             CVAR + "LANDING_BUDGET": "1m", CVAR + "BULK_APART": "1"}),
+    leaves_vcis("one-connection", environment={CVAR + "BULK_APART": "0"}),
+    # Credit is returned in packets of its own, which have no numbers.
+    leaves_vcis("few-unexpected", environment={CVAR + "UNEXPECTED_BUDGET": "64k", CVAR + "LANDING_BUDGET": "1m"}),
+    leaves_vcis("holds-nothing-of-ucx", ranks=2, times=20, options=("-c",)),
+    leaves_vcis("stale-token", ranks=2, times=20, options=("-s",)),
+    leaves_vcis("two-at-once", told="0,2", times=20, options=("-w", "1")),
+    leaves_vcis("two-together", told="0,2", times=20, options=("-g",)),
+    leaves_vcis("all-at-once", told="0,1,2", times=10, options=("-w", "1", "-a", "20")),
+    leaves_vcis("silent-peer", told="0", times=30, options=("-t", "in time", "-x", "2", "-w", "200"), timeout=240,
+                says="not all ranks have answered in time .rank 2", environment={CVAR + "DETACH_SECONDS": "1"}),
+    leaves_vcis("peer-dies", told="0", times=10, options=("-k", "2"), timeout=60, dies=True,
+                never_says="wrong data", launcher=("-disable-auto-cleanup",)),
+    leaves_vcis("1000-times", "messages collectives windows", times=1000, options=("-c",), timeout=3000, tags=LONG),
+    *(led_away(program, *words, name=f"{name}-4-vcis", ranks=ranks, environment={NUM_VCIS: "4"})
+      for program, words, name, ranks in (
+          ("vcis", ("traffic",), "vcis", 2), ("threads", (), "threads", 2), ("rma", ("threads",), "rma-threads", 2),
+          ("queues", ("1500",), "queues", 3))),
     # Windows. windows.c counts connections, of which a rank that leaves makes some to all.
     *(test for by, environment in (("", {}), ("-by-messages", BY_MESSAGES)) for test in (
         led_away("rma", name=f"rma{by}", environment=environment),

@@ -683,6 +683,23 @@ static void leaves(void)
           "%d of %d orders were carried out", holder.carried_out, holder.given);
 }
 
+/* On other VCIs than the first; environment: how many. */
+static void leaves_vcis(void)
+{
+    struct plan plan = {
+        .meanwhile = leave, .post = LATE, .count = 4, .bytes = {8, 3000, MIB, 200000}};
+    const char *fails = getenv("FAIL_NTH_CALL");
+    MPI_Comm comms[2];
+    for (int i = 0; i < 2; i++)
+        MUST(MPI_Comm_dup(MPI_COMM_WORLD, &comms[i]));
+    for (int i = 0; i < 2; i++)
+        exchange_over(comms[i], &plan);
+    for (int i = 0; i < 2; i++)
+        MUST(MPI_Comm_free(&comms[i]));
+    CHECK(holder.carried_out == holder.given || (fails && *fails),
+          "%d of %d orders were carried out", holder.carried_out, holder.given);
+}
+
 /* A window that is used before, while and after that. */
 static void leaves_window(void)
 {
@@ -733,6 +750,7 @@ static const struct {
     {"child", child, MPI_THREAD_SINGLE, NULL},
     {"vcis", vcis, MPI_THREAD_MULTIPLE, NULL},
     {"leaves", leaves, MPI_THREAD_SINGLE, hold},
+    {"leaves_vcis", leaves_vcis, MPI_THREAD_MULTIPLE, hold},
     {"leaves_window", leaves_window, MPI_THREAD_SINGLE, hold},
 };
 

@@ -78,6 +78,7 @@ CASES = {
     "leaves@announced": {CVAR + "DETACH": "1", CVAR + "LANDING_THRESHOLD": "inf",
                          CVAR + "RNDV_THRESHOLD": "1k", CVAR + "LANDING_BUDGET": "1m",
                          CVAR + "BULK_APART": "1"},
+    "leaves_vcis": {CVAR + "DETACH": "1", "MPIR_CVAR_CH4_NUM_VCIS": "3"},
     "leaves_window": {CVAR + "DETACH": "1"},
     "nothing@statistics": {CVAR + "STATS": "1", CVAR + "STATS_FILE": "statistics"},
 }
