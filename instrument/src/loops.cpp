@@ -14,6 +14,14 @@ namespace {
 /* An inner loop counts as so many iterations, whatever it says: bounds are rarely in the text. */
 constexpr double kIterations = 8;
 
+/* do ... while (0), as macros have it. */
+bool is_once(const clang::ASTContext &context, const clang::Stmt *loop)
+{
+    const auto *one = dyn_cast<clang::DoStmt>(loop);
+    clang::Expr::EvalResult value;
+    return one && one->getCond()->EvaluateAsInt(value, context) && value.Val.getInt() == 0;
+}
+
 struct weight {
     double statements = 0, accesses = 0;
 };
@@ -50,7 +58,8 @@ class weights {
                 to.accesses += times * more.accesses;
             }
         }
-        const auto *body = body_of(at);
+        const auto &context = program_.functions().begin()->second.context();
+        const auto *body = is_once(context, at) ? nullptr : body_of(at);
         for (const auto *child : at->children())
             add(child, child && child == body ? times * kIterations : times, to);
     }
@@ -92,14 +101,6 @@ const clang::Expr *condition_of(const clang::Stmt *loop)
     return nullptr;
 }
 
-/* do ... while (0), as macros have it. */
-static bool is_once(const function &in, const clang::Stmt *loop)
-{
-    const auto *one = dyn_cast<clang::DoStmt>(loop);
-    clang::Expr::EvalResult value;
-    return one && one->getCond()->EvaluateAsInt(value, in.context()) && value.Val.getInt() == 0;
-}
-
 std::vector<loop> loops_around(const loop &one)
 {
     std::vector<loop> found;
@@ -110,7 +111,7 @@ std::vector<loop> loops_around(const loop &one)
         const auto above = found.size();
         way.push_back({in, nullptr});
         for (const auto *up = in->parents->getParent(at); up; up = in->parents->getParent(up))
-            if (body_of(up) && !is_once(*in, up))
+            if (body_of(up) && !is_once(in->context(), up))
                 found.insert(found.begin() + static_cast<std::ptrdiff_t>(above),
                              {in, up, in->place(up), way, 0, 0, false, {}, {}});
         way.back().call = call;
@@ -129,7 +130,7 @@ std::vector<loop> find_loops(const program &all, const call_graph &calls)
     const auto whole = measure.of(main->decl->getBody());
     std::vector<loop> found;
     for_each_statement(all, [&](const function *in, const clang::Stmt *each) {
-        if (!each || !body_of(each) || is_once(*in, each))
+        if (!each || !body_of(each) || is_once(in->context(), each))
             return;
         loop candidate{in, each, in->place(each), {}, 0, 0, false, {}, {}};
         std::string why;

@@ -100,4 +100,15 @@ TEST(LoopsTest, APointerCallsFunctionsOfItsTypeOnly)
     expect_refused(same, "run() is called at small.c:4 and at small.c:4");
 }
 
+/* The macro around the call is no loop, and makes what it calls no more than it is. */
+TEST(LoopsTest, AMacroAroundTheCallOfTheLoopsFunction)
+{
+    expect_done("#define CHECK(c) do { int e = (c); if (e) MPI_Abort(0, e); } while (0)\n"
+                "static double s = 1, all;\n"
+                "static int solve(void) { int it; for (it = 0; it < 20; it++) { s = s * .5 + it;"
+                " MPI_Allreduce(&s, &all, 1, MPI_DOUBLE, 0, MPI_COMM_WORLD); } return 0; }\n"
+                "int main(int argc, char **argv) { MPI_Init(&argc, &argv); CHECK(solve());\n"
+                "printf(\"%f\", all); MPI_Finalize(); return 0; }\n");
+}
+
 } // namespace zc::instrument
