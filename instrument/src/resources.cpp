@@ -44,6 +44,47 @@ void close_key(const std::string &key, std::map<std::string, finding> &open)
         it = it->first == key || without_index(it->first) == key ? open.erase(it) : std::next(it);
 }
 
+/* The variable that is a FILE *, and NULL, on the way from @block to its successor @number. A field
+ * may be that of another struct. */
+const clang::Expr *null_stream(const function &in, const clang::CFGBlock &block, unsigned number)
+{
+    const auto *condition = block.succ_size() == 2 ? block.getLastCondition() : nullptr;
+    bool holds = number == 0, is_null = false;
+    while (condition) {
+        condition = condition->IgnoreParenImpCasts();
+        const auto *op = dyn_cast<clang::UnaryOperator>(condition);
+        if (!op || op->getOpcode() != clang::UO_LNot)
+            break;
+        holds = !holds;
+        condition = op->getSubExpr();
+    }
+    if (!condition)
+        return nullptr;
+    if (const auto *both = dyn_cast<clang::BinaryOperator>(condition);
+        both && both->isEqualityOp()) {
+        const auto is_constant = [&](const clang::Expr *value) {
+            return value->IgnoreParenImpCasts()->isNullPointerConstant(
+                       in.context(), clang::Expr::NPC_ValueDependentIsNotNull) !=
+                   clang::Expr::NPCK_NotNull;
+        };
+        const bool is_right = is_constant(both->getRHS());
+        if (is_right == is_constant(both->getLHS()))
+            return nullptr;
+        is_null = (both->getOpcode() == clang::BO_EQ) == holds;
+        condition = is_right ? both->getLHS() : both->getRHS();
+    } else {
+        is_null = !holds;
+    }
+    condition = condition->IgnoreParenImpCasts();
+    if (const auto *op = dyn_cast<clang::BinaryOperator>(condition);
+        op && op->getOpcode() == clang::BO_Assign)
+        condition = op->getLHS()->IgnoreParenImpCasts();
+    return is_null && llvm::isa<clang::DeclRefExpr>(condition) &&
+                   resources::is_stream(condition->getType())
+               ? condition
+               : nullptr;
+}
+
 /* Calls whose results @value may be. */
 std::vector<const clang::CallExpr *> results_in(const clang::Expr *value)
 {
@@ -390,11 +431,18 @@ void resources::step(const function &in, const clang::Stmt *at, open_set &open) 
 std::map<unsigned, resources::open_set> resources::at_entries(const function &in,
                                                               const open_set &first) const
 {
-    return forward_flow(*in.cfg, first, [&](const clang::CFGBlock &block, open_set &open) {
-        for (const auto &element : block)
-            if (const auto statement = element.getAs<clang::CFGStmt>())
-                step(in, statement->getStmt(), open);
-    });
+    return forward_flow(
+        *in.cfg, first,
+        [&](const clang::CFGBlock &block, open_set &open) {
+            for (const auto &element : block)
+                if (const auto statement = element.getAs<clang::CFGStmt>())
+                    step(in, statement->getStmt(), open);
+        },
+        [&](const clang::CFGBlock &block, unsigned successor, open_set open) {
+            if (const auto *stream = null_stream(in, block, successor))
+                close_key(base_of(in, stream, nullptr), open);
+            return open;
+        });
 }
 
 resources::summary resources::summarise(const function &one) const

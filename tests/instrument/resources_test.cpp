@@ -95,6 +95,23 @@ TEST(ResourcesTest, PersistentRequestsAreMadeByTheInitialisation)
                    "MPI_Send_init() in the loop of the safe point");
 }
 
+TEST(ResourcesTest, AFileThatCouldNotBeOpenedIsNone)
+{
+    for (const std::string open : {"FILE *f = fopen(\"o\", \"a\"); if (f) {",
+                                   "FILE *f = fopen(\"o\", \"a\"); if (f != NULL) {",
+                                   "FILE *f; if ((f = fopen(\"o\", \"a\")) != NULL) {",
+                                   "FILE *f = fopen(\"o\", \"a\"); if (!f) MPI_Abort(0, 1); else {",
+                                   "FILE *f = fopen(\"o\", \"a\"); if (!(f == NULL) && step) {"}) {
+        expect_refused(with_loop(open + "fprintf(f, \"%d\", step); }"), "a file may be open");
+        if (open.find("&&") == std::string::npos)
+            expect_done(with_loop(open + "fprintf(f, \"%d\", step); fclose(f); }"));
+        else /* it may be open where step is 0 */
+            expect_refused(with_loop(open + "fclose(f); }"), "a file may be open");
+    }
+    expect_refused(with_loop("FILE *f = fopen(\"o\", \"a\"); if (!f) fclose(f);"),
+                   "a file may be open");
+}
+
 TEST(ResourcesTest, AFileThatIsOpenedOnOneWay)
 {
     const std::string outside = "# 1 \"stdio.h\" 3\nextern FILE *stdout;\n# 1 \"small.c\"\n"
