@@ -230,6 +230,11 @@ class search {
                 const auto *op = dyn_cast_or_null<clang::BinaryOperator>(each);
                 if (op && op->isAssignmentOp() && is_kept_stream(op->getLHS()))
                     refuse(op, "a FILE gets another value in the loop of the safe point");
+                if (op && op->isAssignmentOp() && is_persistent(op->getLHS()) &&
+                    is_kept(op->getLHS()->IgnoreParenImpCasts()))
+                    refuse(op, "a persistent request, or what leads to one, gets another value in "
+                               "the loop of the safe point: a successor has those that its "
+                               "initialisation makes");
                 if (op && op->isAssignmentOp() && is_kept_handle(op->getLHS()))
                     refuse(op, "a handle of MPI gets another value in the loop of the safe point");
                 if (const auto *cast = dyn_cast_or_null<clang::CastExpr>(each))
@@ -286,6 +291,11 @@ class search {
         });
     }
 
+    bool is_persistent(const clang::Expr *object) const
+    {
+        return opened_.persistent().count(resources::base_of(*in_, object, nullptr)) > 0;
+    }
+
     static bool is_handle(clang::QualType type)
     {
         const auto name = layouts::opaque(type);
@@ -294,8 +304,9 @@ class search {
 
     bool has_handle(clang::QualType type) const
     {
-        return has_field(type, [](const clang::FieldDecl *member) {
-            return is_handle(layouts::element_of(member->getASTContext(), member->getType()));
+        return has_field(type, [this](const clang::FieldDecl *member) {
+            return is_handle(layouts::element_of(member->getASTContext(), member->getType())) ||
+                   opened_.persistent().count(program::key(member)) > 0;
         });
     }
 
@@ -336,7 +347,8 @@ class search {
             type = layouts::element_of(in_->context(), type);
             if (resources::is_stream(type) || has_stream(type))
                 refuse(call, "a FILE may get another value in the loop of the safe point");
-            if (has_handle(type))
+            if (has_handle(type) ||
+                (layouts::opaque(type) == "MPI_Request" && is_persistent(pointer)))
                 refuse(call, "a handle of MPI may get another value in the loop of the safe point");
         }
     }
@@ -385,7 +397,8 @@ class search {
         const bool is_stream =
             (resources::is_stream(type) && opened_.streams().count(program::key(variable))) ||
             has_stream(type);
-        if ((is_stream || is_handle(type) || has_handle(type)) && !is_fixed(value))
+        const bool is_request = opened_.persistent().count(program::key(variable)) > 0;
+        if ((is_stream || is_handle(type) || has_handle(type) || is_request) && !is_fixed(value))
             refuse(at, std::string(is_stream ? "a FILE" : "a handle of MPI") +
                            " may begin with another value each time in the loop of the safe point");
     }

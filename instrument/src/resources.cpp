@@ -113,7 +113,6 @@ std::vector<const clang::CallExpr *> results_in(const clang::Expr *value)
 
 } // namespace
 
-/* The variable or field that @argument is, or leads into. */
 std::string resources::base_of(const function &in, const clang::Expr *argument, std::string *index)
 {
     for (;;) {
@@ -285,10 +284,11 @@ void resources::find_streams()
             streams_.erase(key);
 }
 
-resources::resources(const program &all) : program_(all)
+/* Requests that are made persistent, and all that gets one, or leads to one, by an assignment, as
+ * an argument, or from a function. */
+void resources::find_persistent()
 {
-    find_streams();
-    for_each_statement(all, [&](const function *in, const clang::Stmt *each) {
+    for_each_statement(program_, [&](const function *in, const clang::Stmt *each) {
         const auto *call = dyn_cast_or_null<clang::CallExpr>(each);
         const auto *callee = call ? callee_of(call) : nullptr;
         const auto *known = callee ? find_known(callee->getNameAsString()) : nullptr;
@@ -296,6 +296,45 @@ resources::resources(const program &all) : program_(all)
             if (known->effect(i) == 'P')
                 persistent_.insert(base_of(*in, call->getArg(i), nullptr));
     });
+    if (persistent_.empty())
+        return;
+    const auto is_request = [](clang::QualType type) {
+        while (type->isPointerType() && layouts::opaque(type).empty())
+            type = type->getPointeeType();
+        const auto *array = type->getAsArrayTypeUnsafe();
+        return layouts::opaque(array ? array->getElementType() : type) == "MPI_Request";
+    };
+    const auto assignments = assignments_of(program_);
+    for (std::size_t before = 0; before != persistent_.size();) {
+        before = persistent_.size();
+        for (const auto &one : assignments) {
+            if (!one.in || !is_request(one.type))
+                continue;
+            const bool is_pointer = layouts::opaque(one.type).empty();
+            const auto to = one.to ? base_of(*one.in, one.to, nullptr) : one.key;
+            const auto *call = dyn_cast<clang::CallExpr>(one.value->IgnoreParenCasts());
+            std::set<std::string> from;
+            if (!call)
+                from.insert(base_of(*one.in, one.value, nullptr));
+            else
+                for (const auto *callee : called_by(program_, call))
+                    from.insert(callee->name + "()");
+            for (const auto &key : from) {
+                if (key == kUnknown)
+                    continue;
+                if (persistent_.count(key))
+                    persistent_.insert(to);
+                if (is_pointer && persistent_.count(to))
+                    persistent_.insert(key);
+            }
+        }
+    }
+}
+
+resources::resources(const program &all) : program_(all)
+{
+    find_streams();
+    find_persistent();
     for (bool changes = true; changes;) {
         changes = false;
         for (const auto &[name, one] : all.functions()) {

@@ -21,12 +21,15 @@ class resources {
 
     /** What may be open where the body of @one begins, with the place where it was opened. */
     findings open_at(const loop &one) const;
-    /** Variables and fields that hold persistent requests, by key. */
+    /** Variables and fields that hold persistent requests, or lead to them, by key. */
     const std::set<std::string> &persistent() const { return persistent_; }
     /** Variables and fields, by key, that are never anything but stdout, stderr, or NULL. */
     const std::set<std::string> &streams() const { return streams_; }
     /** A FILE *? */
     static bool is_stream(clang::QualType type);
+    /** The variable or field that @argument is, or leads into; "?" if that is not known. @index:
+     * set to that of an array, if there is one. */
+    static std::string base_of(const function &in, const clang::Expr *argument, std::string *index);
     /** Types of what @pointer leads to, before it was cast; of an array, its own. */
     static std::vector<clang::QualType> pointees_of(const clang::Expr *pointer);
 
@@ -47,13 +50,13 @@ class resources {
                     open_set &open) const;
     std::map<unsigned, open_set> at_entries(const function &in, const open_set &first) const;
     summary summarise(const function &one) const;
+    void find_persistent();
     void find_streams();
     void find_escaping_streams(const function &in, const clang::Stmt *each,
                                std::set<std::string> &others) const;
     void add_streams_of(clang::QualType type, std::set<std::string> &to) const;
     bool is_standard(const function &in, const clang::Expr *value,
                      const std::set<std::string> &others) const;
-    static std::string base_of(const function &in, const clang::Expr *argument, std::string *index);
 
     const program &program_;
     std::map<std::string, summary> summaries_;

@@ -95,6 +95,44 @@ TEST(ResourcesTest, PersistentRequestsAreMadeByTheInitialisation)
                    "MPI_Send_init() in the loop of the safe point");
 }
 
+/* One that a function of the program makes, or that is copied, is persistent, too: nothing
+ * completes it, and no successor gets it back but by its initialisation. */
+TEST(ResourcesTest, PersistentRequestsOfFunctionsAndCopies)
+{
+    const std::string outside =
+        "static void make(double *o, double *i, MPI_Request *r) {\n"
+        "MPI_Send_init(o, 1, MPI_DOUBLE, 0, 5, MPI_COMM_WORLD, &r[0]);\n"
+        "MPI_Recv_init(i, 1, MPI_DOUBLE, 0, 5, MPI_COMM_WORLD, &r[1]); }\n"
+        "static MPI_Request made(double *o) { MPI_Request r;\n"
+        "MPI_Send_init(o, 1, MPI_DOUBLE, 0, 5, MPI_COMM_WORLD, &r); return r; }\n"
+        "struct both { MPI_Request out, in; };\n";
+    const auto left_out = [&](const std::string &before, const std::string &body,
+                              const std::string &name) {
+        const auto found = analysed(with_loop(body, before, outside));
+        EXPECT_TRUE(found.is_done()) << reasons(found);
+        std::string all;
+        for (const auto &one : found.live.left_out)
+            all += one.reason + "\n";
+        EXPECT_NE(all.find("'" + name + "': holds persistent requests"), std::string::npos) << all;
+    };
+    const std::string wait = "MPI_Wait(&q, NULL); MPI_Wait(&r, NULL);",
+                      begin = "MPI_Start(&q); MPI_Start(&r);",
+                      receive = "MPI_Recv_init(&all, 1, MPI_DOUBLE, 0, 5, MPI_COMM_WORLD, &q);";
+    left_out("MPI_Request rs[2]; make(&sum, &all, rs);",
+             "MPI_Start(&rs[0]); MPI_Start(&rs[1]); MPI_Waitall(2, rs, NULL);", "rs");
+    left_out("MPI_Request q, r = made(&sum);" + receive, begin + wait, "r");
+    left_out("MPI_Request q, one = made(&sum), r; r = one;" + receive, begin + wait, "r");
+    expect_refused(with_loop(begin + wait + "{ MPI_Request t = q; q = r; r = t; }",
+                             "MPI_Request q, r = made(&sum);" + receive, outside),
+                   "a persistent request, or what leads to one, gets another value");
+    expect_refused(with_loop("MPI_Start(&b.in); MPI_Start(&b.out); MPI_Wait(&b.in, NULL);"
+                             "MPI_Wait(&b.out, NULL); { struct both t = b; b = c; c = t; }",
+                             "struct both b = {0, 0}, c = {0, 0}; b.out = made(&sum);"
+                             "MPI_Recv_init(&all, 1, MPI_DOUBLE, 0, 5, MPI_COMM_WORLD, &b.in);",
+                             outside),
+                   "a handle of MPI gets another value");
+}
+
 TEST(ResourcesTest, AFileThatCouldNotBeOpenedIsNone)
 {
     for (const std::string open : {"FILE *f = fopen(\"o\", \"a\"); if (f) {",
