@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "analysis.h"
 
+#include "beginning.h"
 #include "messages.h"
 #include "uniformity.h"
 
@@ -65,6 +66,7 @@ analysis analyse(std::unique_ptr<program> sources, const settings &how)
         if (how.is_strict)
             append(one.refused, matched.assumed);
         append(one.refused, equal.differences(one));
+        append(one.refused, run_again_around(all, calls, one));
     }
     if (how.loop.empty()) {
         found.chosen = choose(found.loops, how.threshold);

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "obstacles.h"
 
+#include "assignments.h"
+#include "beginning.h"
 #include "iteration.h"
 
 #include <clang/AST/Attr.h>
@@ -13,6 +15,7 @@ namespace zc::instrument {
 using llvm::dyn_cast;
 using llvm::dyn_cast_or_null;
 using llvm::isa;
+using llvm::isa_and_nonnull;
 
 namespace {
 
@@ -21,12 +24,17 @@ class search {
     search(const program &all, const call_graph &calls, const accesses &used,
            const resources &opened, const loop &at)
         : program_(all), calls_(calls), used_(used), opened_(opened), loop_(at),
-          now_(all, calls, used, at), cycle_(cycle_of(at))
+          now_(all, calls, used, at), cycle_(cycle_of(at)), before_(calls_before(all, calls, at))
     {
         const auto *main = all.find("main");
         reached_ = calls.closure({main});
         for (const auto &[in, call] : calls.calls_below(*cycle_.in, cycle_.statement))
             later_.insert(call);
+        for_each_statement(all, [this](const function *, const clang::Stmt *each) {
+            const auto *call = dyn_cast_or_null<clang::CallExpr>(each);
+            const auto *callee = call ? callee_of(call) : nullptr;
+            takes_addresses_ |= callee && callee->getNameAsString() == "MPI_Get_address";
+        });
         look_for_stdin(*cycle_.in, cycle_.statement);
         for (const auto &[in, call] : at.way)
             add_later(*in, call ? static_cast<const clang::Stmt *>(call) : at.statement);
@@ -43,6 +51,8 @@ class search {
                     look_at_call(call);
                 else if (const auto *cast = dyn_cast<clang::CastExpr>(each))
                     look_at_cast(cast);
+                else if (const auto *literal = dyn_cast<clang::CompoundLiteralExpr>(each))
+                    look_at_literal(literal);
                 else if (isa<clang::AtomicExpr>(each))
                     refuse(each, "an atomic operation: what it changes is not followed");
                 else if (isa<clang::OMPExecutableDirective>(each))
@@ -54,6 +64,7 @@ class search {
             });
         }
         look_at_attributes();
+        look_at_numbers();
         find_handles();
         std::sort(found_.begin(), found_.end());
         found_.erase(std::unique(found_.begin(), found_.end()), found_.end());
@@ -93,6 +104,23 @@ class search {
                     for (const auto *decl : declaration->decls())
                         look(decl);
             });
+    }
+
+    /* A handle that is a number is another one in a successor, and would be replaced there by that
+     * of its predecessor. */
+    void look_at_numbers()
+    {
+        for (const auto &one : assignments_of(program_)) {
+            const auto handle = layouts::opaque(one.value->IgnoreParens()->getType());
+            const auto *inner = one.value->IgnoreParenImpCasts();
+            if ((handle.empty() && layouts::opaque(inner->getType()).empty()) ||
+                !layouts::opaque(one.type).empty() ||
+                !(one.type->isIntegerType() || one.type->isVoidPointerType()) ||
+                (one.in && !reached_.count(one.in)))
+                continue;
+            in_ = one.in ? one.in : program_.find("main");
+            refuse(one.value, "a handle of MPI is kept as a number or as a pointer to void");
+        }
     }
 
     /* What has been read of it by then is not there for a successor, which has another one. */
@@ -153,22 +181,69 @@ class search {
         if (known->what == known_call::kind::refused && (!is_of_start || later_.count(call)))
             refuse(call, name + "(): " + std::string(known->why) +
                              (is_of_start ? " and cannot be saved" : " do not move"));
-        if (later_.count(call))
-            return;
-        if (name == "fopen" && call->getNumArgs() > 1) {
-            const auto *mode =
-                dyn_cast<clang::StringLiteral>(call->getArg(1)->IgnoreParenImpCasts());
-            if (!mode || mode->getString().front() != 'r' ||
-                mode->getString().find('+') != llvm::StringRef::npos)
-                refuse(call,
-                       "a file is opened for writing before the safe point: a successor, which "
-                       "runs this again, would overwrite it");
-        }
         for (unsigned i = 0; i < call->getNumArgs(); i++)
-            if (known->effect(i) == 'M' || known->effect(i) == 'N')
-                refuse(call,
-                       name + "() before the safe point: a successor cannot be answered from the "
-                              "record");
+            if (known->effect(i) == 'P' &&
+                resources::base_of(*in_, call->getArg(i), nullptr) == "?")
+                refuse(call, name + "(): where the persistent request is kept is not followed");
+        look_at_buffers(call, *known);
+        if (!before_.count(call))
+            return;
+        if (const auto why = why_once(program_, call); !why.empty())
+            refuse(call, why);
+    }
+
+    /* MPI_BOTTOM is NULL: what is sent or received is where a datatype says. As NULL is also the
+     * buffer of those who send or receive nothing, it counts where there are addresses for one. */
+    void look_at_buffers(const clang::CallExpr *call, const known_call &known)
+    {
+        const auto &context = in_->context();
+        if (!takes_addresses_ || !known.is_communication())
+            return;
+        const auto is_own_type = [&](const clang::Expr *argument) {
+            const auto *op = dyn_cast<clang::UnaryOperator>(argument->IgnoreParenCasts());
+            return layouts::opaque(argument->getType()) == "MPI_Datatype" &&
+                   !argument->isIntegerConstantExpr(context) &&
+                   !(op && op->getOpcode() == clang::UO_AddrOf);
+        };
+        if (std::none_of(call->arg_begin(), call->arg_end(), is_own_type))
+            return;
+        for (unsigned i = 0; i < call->getNumArgs(); i++)
+            if (std::string_view("iobuUe").find(known.effect(i)) != std::string_view::npos &&
+                call->getArg(i)->getType()->isVoidPointerType() &&
+                call->getArg(i)->isNullPointerConstant(in_->context(),
+                                                       clang::Expr::NPC_ValueDependentIsNotNull))
+                refuse(call, std::string(known.name) +
+                                 "() with MPI_BOTTOM: what addresses in a datatype lead to is not "
+                                 "followed");
+    }
+
+    /* What is not declared has no name by which it could be saved. In the loop it lives for an
+     * iteration only. */
+    void look_at_literal(const clang::CompoundLiteralExpr *literal)
+    {
+        const auto frame = std::find_if(loop_.way.begin(), loop_.way.end(),
+                                        [this](const auto &one) { return one.in == in_; });
+        const auto &sources = in_->context().getSourceManager();
+        if (literal->isFileScope() || frame == loop_.way.end() ||
+            !sources.isBeforeInTranslationUnit(
+                literal->getBeginLoc(), (frame->call ? static_cast<const clang::Stmt *>(frame->call)
+                                                     : body_of(loop_.statement))
+                                            ->getBeginLoc()))
+            return;
+        const clang::Stmt *up = in_->parents->getParent(literal);
+        bool is_address = false;
+        while (isa_and_nonnull<clang::CastExpr, clang::ParenExpr, clang::UnaryOperator>(up)) {
+            const auto *cast = dyn_cast<clang::CastExpr>(up);
+            const auto *op = dyn_cast<clang::UnaryOperator>(up);
+            if (cast && cast->getCastKind() == clang::CK_LValueToRValue)
+                return;
+            is_address |= (cast && cast->getCastKind() == clang::CK_ArrayToPointerDecay) ||
+                          (op && op->getOpcode() == clang::UO_AddrOf);
+            up = in_->parents->getParent(up);
+        }
+        if (is_address && !isa_and_nonnull<clang::CallExpr>(up))
+            refuse(literal, "the address of a compound literal is kept, which has no name to be "
+                            "saved by");
     }
 
     static bool leads_to_pointers(clang::QualType pointer)
@@ -242,8 +317,11 @@ class search {
                 if (const auto *declaration = dyn_cast_or_null<clang::DeclStmt>(each))
                     for (const auto *decl : declaration->decls())
                         if (const auto *variable = dyn_cast<clang::VarDecl>(decl);
-                            variable && !variable->hasGlobalStorage() && is_kept_variable(variable))
+                            variable && !variable->hasGlobalStorage() &&
+                            is_kept_variable(variable)) {
                             look_at_initial(declaration, variable, variable->getInit());
+                            look_at_length(declaration, variable);
+                        }
             });
         };
         look(*cycle_.in, cycle_.statement);
@@ -403,6 +481,17 @@ class search {
                            " may begin with another value each time in the loop of the safe point");
     }
 
+    /* A successor declares it as it was the first time. */
+    void look_at_length(const clang::Stmt *at, const clang::VarDecl *variable)
+    {
+        for (const auto *array = in_->context().getAsVariableArrayType(variable->getType()); array;
+             array = in_->context().getAsVariableArrayType(array->getElementType()))
+            if (array->getSizeExpr() && !is_fixed(array->getSizeExpr()))
+                return refuse(at, "'" + variable->getNameAsString() +
+                                      "', which is declared again and again in the loop of the "
+                                      "safe point, may have another length each time");
+    }
+
     bool is_fixed(const clang::Expr *value) const
     {
         value = value ? value->IgnoreParenCasts() : nullptr;
@@ -457,7 +546,9 @@ class search {
     const loop &loop_;
     const iteration now_;
     const region cycle_;
+    const std::set<const clang::CallExpr *> before_; /* the first safe point */
     const function *in_ = nullptr;
+    bool takes_addresses_ = false; /* of the program's memory, for datatypes */
     std::set<const function *> reached_;
     std::set<const clang::CallExpr *> later_;
     findings found_;

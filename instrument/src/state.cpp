@@ -186,6 +186,8 @@ class finder {
             return;
         if (opened_.streams().count(key))
             return leave_out(variable, "is stdout or stderr, which the initialisation chooses");
+        if (const auto since = again_.differs_since(key + " size"); !since.empty())
+            return refuse(variable, "may have another length in a successor, since " + since);
         const auto found = result_.types.of(context, type, variable->getNameAsString());
         if (!found.refused.empty())
             return refuse(variable, "cannot be saved: " + found.refused);

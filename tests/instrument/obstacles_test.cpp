@@ -380,4 +380,124 @@ TEST(ObstaclesTest, NamesThatTwoSourcesHave)
               std::string::npos);
 }
 
+namespace {
+
+/* A loop in main() around a call of solve(), whose loop has the safe point. @in_step: in front of
+ * the call, @rest: behind it. */
+std::string with_solver(const std::string &in_step, const std::string &rest = "",
+                        const std::string &rounds = "20", const std::string &outside = "")
+{
+    return outside +
+           "static double solve(double *u, int n) { double norm = 0, all = 0; int i, it;\n"
+           "for (it = 0; it < " +
+           rounds +
+           "; it++) { norm = 0; for (i = 1; i < n - 1; i++) norm += u[i] = 0.5 * u[i] + 0.25 *"
+           " (u[i - 1] + u[i + 1]);\n"
+           "MPI_Allreduce(&norm, &all, 1, MPI_DOUBLE, 0, MPI_COMM_WORLD); } return all; }\n"
+           "int main(int argc, char **argv) { int step, n = 64; double u[64], sum = 0;\n"
+           "MPI_Init(&argc, &argv); for (step = 0; step < 64; step++) u[step] = step;\n"
+           "for (step = 0; step < 9; step++) {\n" +
+           in_step + "\nsum += solve(u, 64);\n" + rest +
+           "\n}\nprintf(\"%f %d\", sum, n); MPI_Finalize(); return 0; }\n";
+}
+
+/* FILE:LINE of the loop that has the safe point. */
+std::string chosen_in(const std::string &text)
+{
+    const auto found = analysed(text);
+    EXPECT_TRUE(found.is_done()) << reasons(found);
+    return found.chosen ? found.chosen->place : "";
+}
+
+} // namespace
+
+/* A successor runs the first step again until it comes to the inner loop. */
+TEST(ObstaclesTest, WhatALoopAroundTheSafePointWritesFirst)
+{
+    const std::string write = "{ FILE *f = fopen(\"o\", \"a\"); fclose(f); }";
+    EXPECT_EQ(chosen_in(with_solver("sum += n;")), "small.c:2");
+    EXPECT_EQ(chosen_in(with_solver(write)), "small.c:6");
+    EXPECT_EQ(chosen_in(with_solver("dump();", "", "20",
+                                    "static void dump(void) { FILE *f = fopen(\"o\", \"w\");"
+                                    " fclose(f); }\n")),
+              "small.c:7");
+    EXPECT_EQ(chosen_in(with_solver("", write)), "small.c:2");
+    /* Where the inner loop may have no round, what is behind it comes before the safe point, too.
+     */
+    EXPECT_EQ(chosen_in(with_solver("", write, "n")), "small.c:6");
+    EXPECT_EQ(chosen_in(with_solver("MPI_Win w; MPI_Win_create(u, 8, 8, 0, MPI_COMM_WORLD, &w);"
+                                    "MPI_Win_free(&w);")),
+              "small.c:6");
+}
+
+TEST(ObstaclesTest, AFunctionThatWritesBeforeTheLoopAndInIt)
+{
+    expect_refused(
+        with_loop("dump();", "dump();",
+                  "static void dump(void) { FILE *f = fopen(\"o\", \"a\"); fclose(f); }"),
+        "would overwrite it");
+}
+
+TEST(ObstaclesTest, ArraysWhoseLengthIsAnotherOneEachTime)
+{
+    const auto solver = [](const std::string &length) {
+        return "static double solve(int n) { double u[n], norm, all = 0; int i, it;\n"
+               "for (i = 0; i < n; i++) u[i] = i;\n"
+               "for (it = 0; it < 20; it++) { norm = 0; for (i = 0; i < n; i++) norm += u[i] *= "
+               ".5;\n"
+               "MPI_Allreduce(&norm, &all, 1, MPI_DOUBLE, 0, MPI_COMM_WORLD); } return all + u[0]; "
+               "}\n"
+               "int main(int argc, char **argv) { int step, m = argc + 9; double sum = 0;\n"
+               "MPI_Init(&argc, &argv); for (step = 0; step < 9; step++) sum += solve(" +
+               length + ");\nprintf(\"%f\", sum); MPI_Finalize(); return 0; }\n";
+    };
+    expect_done(solver("m"));
+    expect_refused(solver("m + step"), "may have another length each time");
+    expect_refused(with_loop("sum += u[step % 4];",
+                             "int n = 4 + time(NULL) % 3; double u[n];"
+                             " u[0] = u[1] = u[2] = u[3] = 1;",
+                             "long time(long *);"),
+                   "may have another length in a successor");
+}
+
+TEST(ObstaclesTest, AddressesInDatatypes)
+{
+    const std::string outside = "#define MPI_BOTTOM ((void *)0)\n"
+                                "int MPI_Get_address(const void *, long *);\n"
+                                "int MPI_Type_create_hindexed(int, int *, long *, MPI_Datatype,"
+                                " MPI_Datatype *);\n",
+                      make = "double x = 1, y = 0; long at; int one = 1; MPI_Datatype t;"
+                             "MPI_Get_address(&x, &at);"
+                             "MPI_Type_create_hindexed(1, &one, &at, MPI_DOUBLE, &t);";
+    expect_refused(
+        with_loop("MPI_Bcast(MPI_BOTTOM, 1, t, 0, MPI_COMM_WORLD); x = sum;", make, outside),
+        "MPI_Bcast() with MPI_BOTTOM");
+    expect_done(with_loop("MPI_Reduce(&x, rank ? NULL : &y, 1, MPI_DOUBLE, 0, 0, MPI_COMM_WORLD);"
+                          "MPI_Bcast(&x, 1, t, 0, MPI_COMM_WORLD); x = sum + y;",
+                          make, outside));
+}
+
+TEST(ObstaclesTest, HandlesThatAreKeptAsNumbers)
+{
+    expect_refused(with_loop("MPI_Barrier(h);", "MPI_Comm c; MPI_Comm_dup(MPI_COMM_WORLD, &c);"
+                                                "int h = c;"),
+                   "a handle of MPI is kept as a number");
+    expect_refused(with_loop("own(c);", "MPI_Comm c; MPI_Comm_dup(MPI_COMM_WORLD, &c);",
+                             "static void own(int h) { MPI_Barrier(h); }"),
+                   "a handle of MPI is kept as a number");
+    expect_done(with_loop("own(c);", "MPI_Comm c; MPI_Comm_dup(MPI_COMM_WORLD, &c);",
+                          "static void own(MPI_Comm h) { MPI_Barrier(h); }"));
+}
+
+TEST(ObstaclesTest, CompoundLiteralsThatArePointedTo)
+{
+    const std::string type = "struct pair { int n; double x; };";
+    expect_refused(with_loop("sum += p->x++;", "struct pair *p = &(struct pair){1, 2};", type),
+                   "the address of a compound literal is kept");
+    expect_refused(with_loop("sum += p[1]++;", "double *p; p = (double[]){1, 2};"),
+                   "the address of a compound literal is kept");
+    expect_done(with_loop("struct pair *p = &(struct pair){1, 2}; sum += p->x;",
+                          "struct pair q = (struct pair){1, 2}; sum += q.x;", type));
+}
+
 } // namespace zc::instrument
