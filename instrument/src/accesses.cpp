@@ -65,6 +65,20 @@ bool keeps_type(const function &in, const clang::Expr *cast, clang::QualType own
            in.context().hasSameUnqualifiedType(type->getPointeeType(), own);
 }
 
+/* Does @call return a pointer into what its first argument leads to, and is that kept? Of strtol()
+ * and its like that is where they have ended. */
+bool returns_first(const function &in, const clang::CallExpr *call, const known_call &known)
+{
+    if (known.name.starts_with("strto"))
+        return call->getNumArgs() > 1 &&
+               !call->getArg(1)->isNullPointerConstant(in.context(),
+                                                       clang::Expr::NPC_ValueDependentIsNotNull);
+    static const std::set<std::string_view> names = {"memcpy",  "memmove", "memset",  "strcpy",
+                                                     "strncpy", "strcat",  "strncat", "fgets"};
+    return names.count(known.name) > 0 &&
+           in.parents->isConsumedExpr(const_cast<clang::CallExpr *>(call));
+}
+
 /* The macro is gone when the source has been parsed. It is the one number that MPI libraries make a
  * void pointer of, and not NULL: 1 in Open MPI, -1 in MPICH. */
 bool is_in_place(const clang::Expr *value)
@@ -241,12 +255,14 @@ accesses::use accesses::of_call(const function &in, const clang::CallExpr *call,
 {
     for (unsigned i = 0; i < call->getNumArgs(); i++)
         if (call->getArg(i) == pointer) {
-            const auto what = of_argument(call, i);
+            auto what = of_argument(call, i);
             const auto *callee = callee_of(call);
             /* What is received may leave it as it was: of MPI_PROC_NULL, or at another rank than
              * the root. What all ranks are given does not. */
             const auto *known =
                 callee && !program_.find(callee) ? find_known(callee->getNameAsString()) : nullptr;
+            if (known && i == 0 && returns_first(in, call, *known))
+                what |= kEscapes;
             const bool sets =
                 known && whole && !what.reads && pointer_to_scalar(call->getArg(i)) &&
                 (known->name == "MPI_Comm_rank" ||

@@ -87,7 +87,8 @@ std::vector<const function *> find_called(const program &all, const clang::CallE
     }
     if (!callee)
         for (const auto &[name, one] : all.functions())
-            if (one.decl->getNumParams() == call->getNumArgs() &&
+            if ((one.decl->getNumParams() == call->getNumArgs() ||
+                 (one.decl->isVariadic() && one.decl->getNumParams() < call->getNumArgs())) &&
                 may_be_called(one, call->getCallee()->getType()))
                 found.push_back(&one);
     return found;

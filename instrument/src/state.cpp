@@ -48,8 +48,10 @@ class finder {
         variables after, behind;
         for (std::size_t i = 0; i < loop_.way.size(); i++) {
             const auto &[in, call] = loop_.way[i];
-            const auto now =
+            auto now =
                 call ? live_.behind(*in, call, after) : live_.at_body(*in, loop_.statement, after);
+            if (call)
+                add_handed(*in, call, now);
             add_locals(i, now);
             after = now;
         }
@@ -64,6 +66,41 @@ class finder {
     {
         const auto &[in, call] = loop_.way[frame];
         return call ? static_cast<const clang::Stmt *>(call) : body_of(loop_.statement);
+    }
+
+    /* Variables that @call leads its callee to, in which the safe point is: what is read of them
+     * there is read by the callee's parameters. */
+    static void add_handed(const function &in, const clang::CallExpr *call, variables &to)
+    {
+        for (const auto *argument : call->arguments())
+            for_each_statement(argument, [&](const clang::Stmt *each) {
+                const auto *reference = dyn_cast_or_null<clang::DeclRefExpr>(each);
+                const auto *variable =
+                    reference ? dyn_cast<clang::VarDecl>(reference->getDecl()) : nullptr;
+                if (variable && !is_value(in, reference))
+                    to.insert(program::key(variable));
+            });
+    }
+
+    /* Is only the value of @object used, or a part of it? */
+    static bool is_value(const function &in, const clang::Expr *object)
+    {
+        const clang::Stmt *child = object;
+        for (const auto *up = in.parents->getParent(child); up; up = in.parents->getParent(up)) {
+            const auto *cast = dyn_cast<clang::CastExpr>(up);
+            if (cast && cast->getCastKind() == clang::CK_LValueToRValue)
+                return true;
+            const auto *member = dyn_cast<clang::MemberExpr>(up);
+            const auto *subscript = dyn_cast<clang::ArraySubscriptExpr>(up);
+            const bool is_part = (member && !member->isArrow()) ||
+                                 (subscript && subscript->getBase() == child) ||
+                                 (cast && cast->getCastKind() == clang::CK_ArrayToPointerDecay) ||
+                                 isa<clang::ParenExpr>(up);
+            if (!is_part)
+                return false;
+            child = up;
+        }
+        return false;
     }
 
     void add_locals(std::size_t frame, const variables &live)

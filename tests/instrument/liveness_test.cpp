@@ -193,4 +193,64 @@ TEST(LivenessTest, HandlesAreMadeByTheInitialisation)
     EXPECT_NE(found.live.left_out[0].reason.find("'own'"), std::string::npos);
 }
 
+namespace {
+
+bool is_registered(const analysis &found, const std::string &name)
+{
+    EXPECT_TRUE(found.is_done()) << reasons(found);
+    const auto all = names(found);
+    return std::find(all.begin(), all.end(), name) != all.end();
+}
+
+} // namespace
+
+/* What the function with the safe point reads by its parameter is named nowhere else. */
+TEST(LivenessTest, WhatTheFunctionsAboveAreHanded)
+{
+    const auto program = [](const std::string &outside, const std::string &inside,
+                            const std::string &argument) {
+        return outside +
+               "struct part { double u[8]; };\n"
+               "static double solve(const double *u) { double norm, all, sum = 0; int it;\n"
+               "for (it = 0; it < 20; it++) { norm = u[it % 8];\n"
+               "MPI_Allreduce(&norm, &all, 1, MPI_DOUBLE, 0, MPI_COMM_WORLD); sum += all; }"
+               " return sum; }\n"
+               "int main(int argc, char **argv) { int i; double sum; " +
+               inside + "\nMPI_Init(&argc, &argv); for (i = 0; i < 8; i++) " + argument +
+               "[i] = i; sum = solve(" + argument +
+               ");\nprintf(\"%f\", sum); MPI_Finalize(); return 0; }\n";
+    };
+    EXPECT_TRUE(is_registered(analysed(program("static double r[8];\n", "", "r")), "small.c:r"));
+    EXPECT_TRUE(is_registered(analysed(program("", "double r[8];", "r")), "main.r"));
+    EXPECT_TRUE(is_registered(analysed(program("", "struct part p;", "p.u")), "main.p"));
+    EXPECT_TRUE(is_registered(analysed(program("", "double r[3][8];", "r[1]")), "main.r"));
+}
+
+TEST(LivenessTest, WhatAFunctionOfTheLibraryReturnsLeadsToItsArgument)
+{
+    const std::string outside = "static double kept[4];\n"
+                                "double strtod(const char *, char **);\nstatic char text[8];\n";
+    EXPECT_TRUE(is_registered(
+        analysed(with_loop("sum += w[1]++;",
+                           "double from[4] = {1, 2, 3, 4}; double *w = memcpy(kept, from, 32);",
+                           outside)),
+        "small.c:kept"));
+    EXPECT_TRUE(is_registered(
+        analysed(with_loop("sum += end[0]++;", "char *end; sum = strtod(text, &end);", outside)),
+        "small.c:text"));
+    EXPECT_FALSE(is_registered(
+        analysed(with_loop("sum += 1;", "double from[4] = {1}; memcpy(kept, from, 32);", outside)),
+        "small.c:kept"));
+}
+
+TEST(LivenessTest, FunctionsWithAnyNumberOfArgumentsBehindPointers)
+{
+    const std::string outside = "static int lines; static void say(const char *f, ...) {"
+                                " printf(\"%d %s\", lines++, f); }\n"
+                                "struct log { void (*say)(const char *, ...); };\n";
+    EXPECT_TRUE(is_registered(
+        analysed(with_loop("l.say(\"at %d\", step);", "struct log l = {say};", outside)),
+        "small.c:lines"));
+}
+
 } // namespace zc::instrument
