@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "layout.h"
 
+#include "known_calls.h"
 #include "program.h"
 
+#include <algorithm>
 #include <clang/AST/Decl.h>
 #include <clang/AST/RecordLayout.h>
 #include <regex>
@@ -87,6 +89,50 @@ bool contains_pointer(clang::QualType type)
         if (!layouts::opaque(member->getType()).empty() || contains_pointer(member->getType()))
             return true;
     return false;
+}
+
+/* Is it a struct with an array of one element, or none, at its end? There may be more of them
+ * behind it, and they may be where others of these structs would have gaps. */
+bool ends_with_array(const clang::ASTContext &context, clang::QualType type)
+{
+    const auto *record = type->getAsRecordDecl();
+    record = record ? record->getDefinition() : nullptr;
+    const clang::FieldDecl *last = nullptr;
+    if (record && record->isStruct())
+        for (const auto *member : record->fields())
+            last = member;
+    const auto *array = last ? context.getAsConstantArrayType(last->getType()) : nullptr;
+    return array && array->getSize().getZExtValue() <= 1;
+}
+
+const clang::RecordDecl *struct_of(clang::QualType type)
+{
+    while (const auto *array = type->getAsArrayTypeUnsafe())
+        type = array->getElementType();
+    const auto *record = type->getAsRecordDecl();
+    return record ? record->getDefinition() : nullptr;
+}
+
+/* With the structs in it. */
+void add_structs(const clang::RecordDecl *record, std::set<std::string> &to)
+{
+    if (!record || !to.insert(layouts::name_of(record->getASTContext()
+                                                   .getRecordType(record)
+                                                   .getCanonicalType()
+                                                   .getUnqualifiedType()))
+                        .second)
+        return;
+    for (const auto *member : record->fields())
+        add_structs(struct_of(member->getType()), to);
+}
+
+/* Is @cast, of a pointer to a struct to one to void, for a function of the library? */
+bool is_for_library(const program &all, const function &in, const clang::CastExpr *cast)
+{
+    const auto *call = llvm::dyn_cast_or_null<clang::CallExpr>(
+        in.parents->getParentIgnoreParenCasts(const_cast<clang::CastExpr *>(cast)));
+    const auto *callee = call ? callee_of(call) : nullptr;
+    return callee && !all.find(callee) && find_known(callee->getNameAsString());
 }
 
 const std::map<std::string, std::string> kCannotMove = {
@@ -286,12 +332,58 @@ int layouts::number_of(const clang::ASTContext &context, clang::QualType type,
         made.size = context.getTypeSizeInChars(type).getQuantity();
     const std::string before = std::exchange(why_, {});
     add(context, type, 0, 1, name, made);
+    if (reused_.count(name_of(type.getCanonicalType().getUnqualifiedType())) ||
+        ends_with_array(context, type))
+        fill_gaps(made);
     if (!why_.empty())
         refused_[number] = why_;
     if (!before.empty())
         why_ = before;
     all_[number] = std::move(made);
     return number;
+}
+
+/* What lies between the fields is saved as bytes. */
+void layouts::fill_gaps(layout &made)
+{
+    std::vector<field> all;
+    std::uint64_t end = 0;
+    const auto fill_to = [&](std::uint64_t begin) {
+        if (begin > end)
+            all.push_back({end, begin - end, field::kind::basic, -1, "BYTE", 1});
+    };
+    for (auto &one : made.fields) {
+        fill_to(one.offset);
+        end = std::max(end, one.offset + one.count * one.size);
+        all.push_back(std::move(one));
+    }
+    fill_to(made.size);
+    made.fields = std::move(all);
+}
+
+std::set<std::string> reused_structs(const program &all)
+{
+    std::set<std::string> found;
+    for_each_statement(all, [&](const function *in, const clang::Stmt *each) {
+        const auto *cast = llvm::dyn_cast_or_null<clang::CastExpr>(each);
+        if (!cast || cast->getCastKind() != clang::CK_BitCast ||
+            !cast->getType()->isPointerType() || !cast->getSubExpr()->getType()->isPointerType())
+            return;
+        const auto from = cast->getSubExpr()->getType()->getPointeeType(),
+                   to = cast->getType()->getPointeeType();
+        if (in->context().hasSameUnqualifiedType(from, to))
+            return;
+        /* What is allocated is void at first, and what compares elements is given const void *. */
+        if (from->isVoidType() &&
+            (from.isConstQualified() ||
+             llvm::isa<clang::CallExpr>(cast->getSubExpr()->IgnoreParenCasts())))
+            return;
+        if (to->isVoidType() && is_for_library(all, *in, cast))
+            return;
+        add_structs(struct_of(from), found);
+        add_structs(struct_of(to), found);
+    });
+    return found;
 }
 
 layouts::outcome layouts::of(const clang::ASTContext &context, clang::QualType type,

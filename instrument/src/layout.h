@@ -41,10 +41,12 @@ class layouts {
      * @all: where types are completed that are incomplete in another source
      * @persistent: fields, by key, whose requests the initialisation makes
      * @streams: fields that are stdout or stderr, which it chooses
+     * @reused: structs, by name, whose memory holds something else, too
      */
     explicit layouts(const program *all = nullptr, std::set<std::string> persistent = {},
-                     std::set<std::string> streams = {})
-        : program_(all), persistent_(std::move(persistent)), streams_(std::move(streams))
+                     std::set<std::string> streams = {}, std::set<std::string> reused = {})
+        : program_(all), persistent_(std::move(persistent)), streams_(std::move(streams)),
+          reused_(std::move(reused))
     {
     }
 
@@ -69,13 +71,18 @@ class layouts {
                      std::uint64_t count, const std::string &name, layout &to);
     int number_of(const clang::ASTContext &context, clang::QualType type, const std::string &name);
     void refuse(const std::string &why);
+    static void fill_gaps(layout &made);
 
     std::vector<layout> all_;
     std::map<std::string, int> numbers_;
     std::map<int, std::string> refused_; /* by layout; those that lead to it are not known to be */
     std::string why_;
     const program *program_;
-    std::set<std::string> persistent_, streams_;
+    std::set<std::string> persistent_, streams_, reused_;
 };
+
+/** Structs, by name, whose memory is used as something else, too: what is between their fields is a
+ * part of that. */
+std::set<std::string> reused_structs(const program &all);
 
 } // namespace zc::instrument

@@ -40,7 +40,7 @@ class finder {
            const uniformity &again, const loop &at)
         : program_(all), used_(used), live_(live), opened_(opened), again_(again), loop_(at)
     {
-        result_.types = layouts(&all, opened.persistent(), opened.streams());
+        result_.types = layouts(&all, opened.persistent(), opened.streams(), reused_structs(all));
     }
 
     state find()

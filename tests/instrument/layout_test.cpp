@@ -164,4 +164,38 @@ TEST(LayoutTest, HandlesBehindPointersAreKnownByName)
     EXPECT_EQ(layouts_of("int"), layouts_of("struct ompi_communicator_t *"));
 }
 
+/* What follows them in one block is where others of them would have gaps. */
+TEST(LayoutTest, StructsWhoseMemoryHoldsMoreThanThey)
+{
+    const auto covered = [](const layout &one) {
+        std::uint64_t sum = 0;
+        for (const auto &each : one.fields)
+            sum += each.count * each.size;
+        return sum;
+    };
+    for (const std::string end : {"1", "0"}) {
+        const auto found = layout_of("struct { int n; double x[" + end + "]; } it;");
+        const auto &one = found.all.all()[found.of_it.number];
+        EXPECT_EQ(covered(one), one.size) << end;
+    }
+    const auto plain = layout_of("struct { int n; double x[2]; } it;");
+    EXPECT_EQ(covered(plain.all.all()[plain.of_it.number]), 20u);
+
+    const std::string type = "struct head { int n; double t; struct { char c; int k; } in[2]; };\n"
+                             "double *payload(struct head *h) { ";
+    const auto size_in = [&](const std::string &body) {
+        const auto sources = parse_text(
+            {{"small.c", std::string(kDeclarations) + type + body + "}\nstruct head it;"}});
+        const auto *variable = sources->globals().at("it");
+        layouts all(sources.get(), {}, {}, reused_structs(*sources));
+        const auto &made =
+            all.all()[all.of(variable->getASTContext(), variable->getType(), "it").number];
+        return covered(made);
+    };
+    EXPECT_EQ(size_in("return (double *)(h + 1);"), 32u);
+    EXPECT_EQ(size_in("void *p = h + 1; return p;"), 32u);
+    EXPECT_EQ(size_in("char *p = malloc(80); h = (struct head *)p; return &h->t;"), 32u);
+    EXPECT_EQ(size_in("h = malloc(sizeof *h); memcpy(h, h + 1, sizeof *h); return &h->t;"), 28u);
+}
+
 } // namespace zc::instrument
