@@ -128,12 +128,30 @@ static struct block *block_around(const char *at)
     return sorted[low - 1];
 }
 
+/* What it lies in, or else what it lies behind. */
 static int root_around(const char *at)
 {
-    for (int i = 0; i < nr_roots; i++)
-        if (roots[i].at && at >= roots[i].at && at <= roots[i].at + roots[i].bytes)
+    int behind = -1;
+    for (int i = 0; i < nr_roots; i++) {
+        if (roots[i].at && at >= roots[i].at && at < roots[i].at + roots[i].bytes)
             return i;
-    return -1;
+        if (roots[i].at && at == roots[i].at + roots[i].bytes)
+            behind = i;
+    }
+    return behind;
+}
+
+/* The number, from 1, of the argument of main() that @at lies in; ARGUMENTS: of what leads to them;
+ * 0: it does not. */
+static uint64_t argument_around(const char *at)
+{
+    size_t n = 0;
+    for (; arguments && arguments[n] && n < ARGUMENTS - 1; n++)
+        if (at >= arguments[n] && at <= arguments[n] + strlen(arguments[n]))
+            return n + 1;
+    return arguments && at >= (const char *)arguments && at <= (const char *)(arguments + n)
+               ? ARGUMENTS
+               : 0;
 }
 
 static int is_in_image(const char *at)
@@ -159,7 +177,12 @@ static int encode(const char *at, uint64_t *to)
     } else if ((root = root_around(at)) >= 0) {
         *to = code(ROOT, (uint64_t)root, (uint64_t)(at - roots[root].at));
     } else {
-        return -1;
+        const uint64_t number = argument_around(at);
+        if (number == 0)
+            return -1;
+        *to = code(NOTHING, number,
+                   (uint64_t)(at - (number == ARGUMENTS ? (const char *)arguments
+                                                        : arguments[number - 1])));
     }
     return 0;
 }
@@ -170,7 +193,11 @@ static char *decode(uint64_t from)
     const uint64_t number = from >> OFFSET_BITS & ((UINT64_C(1) << NUMBER_BITS) - 1);
     switch ((enum target)(from >> (OFFSET_BITS + NUMBER_BITS))) {
     case NOTHING:
-        return NULL;
+        if (number == 0 || !arguments)
+            return NULL;
+        return (char *)(uintptr_t)(number == ARGUMENTS ? (const char *)arguments
+                                                       : arguments[number - 1]) +
+               offset;
     case BLOCK:
         return (char *)(saved[number] + 1) + offset;
     case IMAGE:
@@ -217,7 +244,7 @@ static int reach(const char *at, int layout, const char *from)
         return 0;
     b = block_around(at);
     if (!b)
-        return root_around(at) >= 0
+        return root_around(at) >= 0 || argument_around(at) != 0
                    ? 0
                    : fail("a pointer in %s leads to memory that is not the program's own", from);
     if (layout < 0)
@@ -273,6 +300,111 @@ static int follow_all(void)
     return 0;
 }
 
+/* ---- what memory is used as ---- */
+
+static int has_kind(const struct layout *l, int of_handles)
+{
+    for (int i = 0; i < l->nr_fields; i++) {
+        const struct field *f = &l->fields[i];
+        if (f->kind == HANDLE || (f->kind == RECORD && has_kind(&layouts[f->of], of_handles)) ||
+            (!of_handles && (f->kind == POINTER || f->kind == REQUEST)))
+            return 1;
+    }
+    return 0;
+}
+
+static void mark(unsigned char *map, const struct layout *l)
+{
+    for (int i = 0; i < l->nr_fields; i++) {
+        const struct field *f = &l->fields[i];
+        for (size_t n = 0; f->kind != BASIC && n < f->count; n++)
+            if (f->kind == RECORD)
+                mark(map + f->offset + n * f->size, &layouts[f->of]);
+            else
+                map[f->offset + n * f->size] = f->kind == POINTER ? 1 : 2;
+    }
+}
+
+/* Where there are pointers, handles and requests in it. Lives as long as the program. */
+static const unsigned char *map_of(int number)
+{
+    static unsigned char **maps;
+    if (!maps && !(maps = calloc((size_t)nr_layouts, sizeof *maps)))
+        give_up("out of memory");
+    if (!maps[number]) {
+        maps[number] = calloc(1, layouts[number].size + sizeof(void *));
+        if (!maps[number])
+            give_up("out of memory");
+        mark(maps[number], &layouts[number]);
+    }
+    return maps[number];
+}
+
+/* Is what a pointer takes for @part, @offset bytes behind the beginning of @whole, such a part? */
+static int is_part(int whole, size_t bytes, size_t offset, int part)
+{
+    const struct layout *l = &layouts[whole], *p = &layouts[part];
+    if ((whole == part && offset % l->size == 0) || (!has_kind(l, 0) && !has_kind(p, 0)))
+        return 1;
+    for (size_t k = 0; k < p->size && offset + k < bytes; k++)
+        if (map_of(whole)[(offset + k) % l->size] != map_of(part)[k])
+            return 0;
+    return 1;
+}
+
+/* Does what the pointers in it lead to have its pointers where they take it to have some? */
+static int check(const char *at, size_t bytes, int number, const char *from)
+{
+    const struct layout *l = &layouts[number];
+    if (!l->has_pointers)
+        return 0;
+    for (; bytes >= l->size; bytes -= l->size, at += l->size)
+        for (int i = 0; i < l->nr_fields; i++) {
+            const struct field *f = &l->fields[i];
+            const char *p = at + f->offset, *value;
+            if (f->kind == RECORD && check(p, f->count * f->size, f->of, from) != 0)
+                return -1;
+            for (size_t n = 0; f->kind == POINTER && f->of >= 0 && n < f->count; n++) {
+                const struct block *b;
+                int root, whole;
+                size_t offset, length;
+                memcpy(&value, p + n * sizeof value, sizeof value);
+                if (!value)
+                    continue;
+                if (!is_in_image(value) && (b = block_around(value)) != NULL) {
+                    whole = b->layout;
+                    offset = (size_t)(value - (const char *)(b + 1));
+                    length = b->bytes;
+                } else if ((root = root_around(value)) >= 0) {
+                    whole = roots[root].layout;
+                    offset = (size_t)(value - roots[root].at);
+                    length = roots[root].bytes;
+                } else {
+                    continue;
+                }
+                if (!is_part(whole, length, offset, f->of))
+                    return fail("a pointer in %s takes memory for %s that is used as %s", from,
+                                layouts[f->of].name, layouts[whole].name);
+            }
+        }
+    return 0;
+}
+
+static int check_all(void)
+{
+    char name[32];
+    for (int i = 0; i < nr_roots; i++)
+        if (roots[i].at && check(roots[i].at, roots[i].bytes, roots[i].layout, roots[i].name) != 0)
+            return -1;
+    for (size_t i = 0; i < nr_saved; i++) {
+        name_of(saved[i], name);
+        if (saved[i]->layout >= 0 &&
+            check((char *)(saved[i] + 1), saved[i]->bytes, saved[i]->layout, name) != 0)
+            return -1;
+    }
+    return 0;
+}
+
 static int reach_all(void)
 {
     sort_blocks(by_address);
@@ -297,6 +429,13 @@ static int reach_all(void)
             if (follow_all() != 0)
                 return -1;
         }
+    for (size_t i = 0; i < nr_sorted; i++)
+        if (sorted[i]->is_buffer && sorted[i]->id < 0) {
+            sorted[i]->id = (int)nr_saved; /* what is in it is not known: bytes */
+            saved[nr_saved++] = sorted[i];
+        }
+    if (check_all() != 0)
+        return -1;
     return nr_saved < (UINT64_C(1) << NUMBER_BITS) ? 0 : fail("%zu blocks are too many", nr_saved);
 }
 
@@ -362,6 +501,10 @@ static void clear_requests(char *at, size_t bytes, int number)
 
 static int add(const char *name, char *at, size_t bytes, int layout, void **packed, int *done)
 {
+    if (layout < 0) {
+        *done = zcm_register(name, at, bytes, MPI_BYTE) == 0;
+        return *done ? 0 : -1;
+    }
     if (!layouts[layout].is_saved)
         return 0;
     if (layouts[layout].has_pointers) {
@@ -445,13 +588,16 @@ static int take(void *unused)
 
 /* ---- a resumed process ---- */
 
-static struct block *own_block(int64_t serial, size_t bytes)
+static struct block *own_block(int64_t serial, size_t bytes, int layout)
 {
     const struct block key = {.serial = serial}, *wanted = &key;
     struct block **found = bsearch(&wanted, sorted, nr_sorted, sizeof *sorted, by_serial);
     void *made;
     if (found && (*found)->bytes == bytes)
         return *found;
+    if (layout < 0 || has_kind(&layouts[layout], 1))
+        give_up("a block with handles of MPI, or a buffer, is not the one that the initialisation "
+                "has made");
     if (found)
         (*found)->serial = 0; /* another one has its number now; what led to it is restored */
     made = allocate(_Alignof(max_align_t), bytes, serial);
@@ -476,7 +622,7 @@ static void restore(void)
     sort_blocks(by_serial);
     for (size_t i = 0; i < nr_saved; i++) {
         const int64_t *t = table + FIRST_BLOCK + WORDS_OF_BLOCK * i;
-        saved[i] = own_block(t[SERIAL], (size_t)t[BYTES]);
+        saved[i] = own_block(t[SERIAL], (size_t)t[BYTES], (int)t[LAYOUT]);
         saved[i]->layout = (int)t[LAYOUT];
         saved[i]->id = (int)i;
     }
@@ -492,7 +638,8 @@ static void restore(void)
         char *at = (char *)(saved[i] + 1);
         if (saved[i]->packed)
             unpack(at, saved[i]->bytes, saved[i]->layout, saved[i]->packed);
-        clear_requests(at, saved[i]->bytes, saved[i]->layout);
+        if (saved[i]->layout >= 0)
+            clear_requests(at, saved[i]->bytes, saved[i]->layout);
     }
 }
 
@@ -509,6 +656,20 @@ void zcm_state_local(int root, const volatile void *at, size_t bytes)
 {
     roots[root].at = (char *)(uintptr_t)at;
     roots[root].bytes = bytes;
+}
+
+void zcm_state_arguments(const void *argv)
+{
+    arguments = argv;
+}
+
+void *zcm_state_buffer(const void *at)
+{
+    for (struct block *b = all.next; b != &all; b = b->next)
+        if ((const char *)at >= (const char *)(b + 1) &&
+            (const char *)at < (const char *)(b + 1) + b->bytes)
+            b->is_buffer = 1;
+    return (void *)(uintptr_t)at;
 }
 
 void zcm_state_ready(void)

@@ -62,14 +62,15 @@ struct block {
     size_t bytes;
     int64_t serial;
     int layout, part, id; /* when the state is taken: -1 not known */
-    int is_registered, is_todo;
+    int is_registered, is_todo, is_buffer;
     void *packed;
     uint64_t magic;
 };
 
-/* A saved pointer: 2 bits of what it points into, 22 of its number, 40 of the offset. */
+/* A saved pointer: 2 bits of what it points into, 22 of its number, 40 of the offset. Those of
+ * NOTHING with a number lead to the arguments of main(). */
 enum target { NOTHING, BLOCK, IMAGE, ROOT };
-enum { OFFSET_BITS = 40, NUMBER_BITS = 22 };
+enum { OFFSET_BITS = 40, NUMBER_BITS = 22, ARGUMENTS = (1 << NUMBER_BITS) - 1 };
 
 /* The table that is saved: two words, and three of each block that is. */
 enum { NEXT_SERIAL, NR_BLOCKS, FIRST_BLOCK };
@@ -92,6 +93,7 @@ static size_t nr_saved;
 static int64_t *table;
 static int table_is_registered, is_ready, has_failed;
 static MPI_Datatype *types;
+static const char *const *arguments; /* of main() */
 
 static int fail(const char *format, ...)
 {

@@ -32,6 +32,15 @@ int zcm_state_init(int code);
  */
 void zcm_state_local(int root, const volatile void *at, size_t bytes);
 
+/** zcm_state_arguments - the second argument of main(): pointers may lead to what it leads to */
+void zcm_state_arguments(const void *argv);
+
+/**
+ * zcm_state_buffer - @at is in the buffer of a persistent request: its block is saved, whether a
+ * pointer of the program leads there or not. Return: @at.
+ */
+void *zcm_state_buffer(const void *at);
+
 /** zcm_state_ready - before each zcm_safe_point(). In a resumed process the first call restores. */
 void zcm_state_ready(void);
 

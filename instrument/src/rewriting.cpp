@@ -15,6 +15,7 @@ namespace zc::instrument {
 using llvm::dyn_cast;
 using llvm::dyn_cast_or_null;
 using llvm::isa;
+using llvm::isa_and_nonnull;
 
 namespace {
 
@@ -99,8 +100,10 @@ class unit_rewriter {
         for_each_statement(one.decl->getBody(), [this](const clang::Stmt *each) {
             if (const auto *reference = dyn_cast_or_null<clang::DeclRefExpr>(each))
                 rename(reference);
-            if (const auto *call = dyn_cast_or_null<clang::CallExpr>(each))
+            if (const auto *call = dyn_cast_or_null<clang::CallExpr>(each)) {
                 begin_with(call);
+                keep_buffer(call);
+            }
         });
     }
 
@@ -135,17 +138,54 @@ class unit_rewriter {
         rewriter_.InsertTextAfterToken(end, ")");
     }
 
-    std::string locals_of(std::size_t frame, const std::string &indent) const
+    /* What a persistent request sends is read by no name of the program. Variables whose address is
+     * taken are saved anyway. */
+    void keep_buffer(const clang::CallExpr *call)
+    {
+        const auto *callee = callee_of(call);
+        const auto *known =
+            callee && !program_.find(callee) ? find_known(callee->getNameAsString()) : nullptr;
+        bool is_made = false;
+        for (unsigned i = 0; known && i < call->getNumArgs(); i++)
+            is_made |= known->effect(i) == 'P';
+        const auto *buffer = is_made ? call->getArg(0)->IgnoreParenImpCasts() : nullptr;
+        if (!buffer || !buffer->getType()->isPointerType() ||
+            buffer->isNullPointerConstant(context_, clang::Expr::NPC_ValueDependentIsNotNull))
+            return;
+        const auto &sources = context_.getSourceManager();
+        const auto begin = sources.getSpellingLoc(call->getArg(0)->getBeginLoc());
+        const auto end = sources.getSpellingLoc(call->getArg(0)->getEndLoc());
+        if (!is_here(begin, call) || !is_here(end, call) || !buffers_.insert(begin).second)
+            return;
+        rewriter_.InsertTextBefore(begin, "zcm_state_buffer(");
+        rewriter_.InsertTextAfterToken(end, ")");
+    }
+
+    /* @before and @behind each call. */
+    std::string locals_of(std::size_t frame, const std::string &before,
+                          const std::string &behind = ";\n") const
     {
         std::string text;
         for (std::size_t i = 0; i < state_.roots.size(); i++) {
             const auto &one = state_.roots[i];
             const auto name = one.variable->getNameAsString();
             if (one.is_local && one.frame == frame)
-                text +=
-                    fmt::format("{}zcm_state_local({}, &{}, sizeof {});\n", indent, i, name, name);
+                text += fmt::format("{}zcm_state_local({}, &{}, sizeof {}){}", before, i, name,
+                                    name, behind);
         }
+        const auto *main = frame == 0 ? loop_.way.front().in->decl : nullptr;
+        if (main && main->getNumParams() > 1 && leads_to_memory() &&
+            !main->getParamDecl(1)->getName().empty())
+            text += fmt::format("{}zcm_state_arguments({}){}", before,
+                                main->getParamDecl(1)->getNameAsString(), behind);
         return text;
+    }
+
+    bool leads_to_memory() const
+    {
+        return std::any_of(state_.roots.begin(), state_.roots.end(), [this](const auto &one) {
+            return state_.types.has_pointers(one.layout);
+        });
     }
 
     std::string indent_at(clang::SourceLocation at) const
@@ -241,29 +281,55 @@ class unit_rewriter {
         return text.contains('*');
     }
 
+    /* On a line before the call where that is a statement, or the body of one, in front of it in
+     * the expression otherwise. */
     void name_locals(std::size_t frame)
     {
         const auto &[in, call] = loop_.way[frame];
         const clang::Stmt *statement = call;
-        const clang::Stmt *parent = in->parents->getParent(statement);
-        const auto is_body = [&] {
-            if (const auto *choice = dyn_cast<clang::IfStmt>(parent))
-                return choice->getThen() == statement || choice->getElse() == statement;
-            return body_of(parent) == statement;
-        };
-        while (parent && !isa<clang::CompoundStmt>(parent) && !is_body()) {
+        const auto *parent = in->parents->getParent(statement);
+        while (parent && isa<clang::Expr>(parent)) {
             statement = parent;
             parent = in->parents->getParent(statement);
         }
-        const auto indent = indent_at(statement->getBeginLoc());
-        const auto text = locals_of(frame, indent);
-        if (text.empty() || !parent || !is_here(statement->getBeginLoc(), statement))
+        if (isa_and_nonnull<clang::ReturnStmt>(parent)) {
+            statement = parent;
+            parent = in->parents->getParent(statement);
+        }
+        const auto *declaration = dyn_cast_or_null<clang::DeclStmt>(parent);
+        if (declaration && declaration->isSingleDecl()) {
+            statement = parent;
+            parent = in->parents->getParent(statement);
+        }
+        if (isa_and_nonnull<clang::CompoundStmt>(parent) && statement->getBeginLoc().isFileID()) {
+            const auto indent = indent_at(statement->getBeginLoc());
+            const auto text = locals_of(frame, indent);
+            if (!text.empty() && is_here(statement->getBeginLoc(), statement))
+                rewriter_.InsertTextBefore(statement->getBeginLoc(),
+                                           fmt::format("{}\n{}{}", kMark, text, indent));
             return;
-        if (isa<clang::CompoundStmt>(parent))
-            rewriter_.InsertTextBefore(statement->getBeginLoc(),
-                                       fmt::format("{}\n{}{}", kMark, text, indent));
-        else
-            wrap(statement, fmt::format("{{ {}\n{}{}", kMark, text, indent), "\n" + indent + "}");
+        }
+        const auto *choice = dyn_cast_or_null<clang::IfStmt>(parent);
+        const bool is_body = choice
+                                 ? choice->getThen() == statement || choice->getElse() == statement
+                                 : parent && body_of(parent) == statement;
+        if (is_body && statement->getBeginLoc().isFileID()) {
+            const auto indent = indent_at(statement->getBeginLoc());
+            if (const auto text = locals_of(frame, indent); !text.empty())
+                wrap(statement, fmt::format("{{ {}\n{}{}", kMark, text, indent),
+                     "\n" + indent + "}");
+            return;
+        }
+        const auto text = locals_of(frame, "", ", ");
+        const auto &sources = context_.getSourceManager();
+        const auto place = [&](clang::SourceLocation at) {
+            return sources.isMacroArgExpansion(at) ? sources.getSpellingLoc(at) : at;
+        };
+        const auto begin = place(call->getBeginLoc()), end = place(call->getEndLoc());
+        if (text.empty() || !is_here(begin, call) || !is_here(end, call))
+            return;
+        rewriter_.InsertTextBefore(begin, fmt::format("({} {}", kMark, text));
+        rewriter_.InsertTextAfterToken(end, ")");
     }
 
     /* A static variable of a function becomes one of the file, before the function, so that it can
@@ -363,7 +429,7 @@ class unit_rewriter {
     const state &state_;
     rewritten &result_;
     clang::Rewriter rewriter_;
-    std::set<clang::SourceLocation> renamed_, unconst_;
+    std::set<clang::SourceLocation> renamed_, unconst_, buffers_;
     std::string appended_;
 };
 

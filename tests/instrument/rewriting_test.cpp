@@ -157,4 +157,54 @@ TEST(RewritingTest, WhatIsConstButOtherInASuccessorIsSaved)
                    "may be another one in a successor");
 }
 
+/* Where the call is not a statement of its own, the variables are named in the expression: they may
+ * be declared in the same statement, and a label may lead past the line before. */
+TEST(RewritingTest, CallsOnTheWayWithinStatements)
+{
+    const auto program = [](const std::string &call) {
+        return "#define CHECK(c) do { int e = (c); if (e) MPI_Abort(0, e); } while (0)\n"
+               "static double s, all, total;\n"
+               "static int solve(int i) { int it;\n"
+               "for (it = 0; it < 20; it++) { s += it + i;\n"
+               "MPI_Allreduce(&s, &all, 1, MPI_DOUBLE, 0, MPI_COMM_WORLD); total += all; }"
+               " return 0; }\n"
+               "int main(int argc, char **argv) { int x = 0;\nMPI_Init(&argc, &argv);\n" +
+               call + "\nprintf(\"%f %d\", total, x);\n" + kEnd;
+    };
+    const std::string named = "(/* zcm-instrument */ zcm_state_local(0, &x, sizeof x), ";
+    expect_in("!(/* zcm-instrument */ zcm_state_local(0, &i, sizeof i), "
+              "zcm_state_local(1, &x, sizeof x), solve(i))",
+              text_of(analysed(program("for (int i = 0; i < 5 && !solve(i); i++) x += i;"))));
+    expect_in("case 1: " + named + "solve(3)); break;",
+              text_of(analysed(program("switch (argc) { case 1: solve(3); break; }"))));
+    expect_in(
+        "else if (" + named + "solve(3))) x = 1;",
+        text_of(analysed(program("if (argc > 3) x = 2; else if (solve(3)) x = 1; else x++;"))));
+    expect_in("zcm_state_local(1, &y, sizeof y), solve(y))",
+              text_of(analysed(program("for (x = 0; x < 5; x++) { int y = x, "
+                                       "t = solve(y); x += t + y; }"))));
+    expect_in("CHECK(" + named + "solve(3)));", text_of(analysed(program("CHECK(solve(3));"))));
+}
+
+TEST(RewritingTest, ArgumentsOfMainMayBePointedTo)
+{
+    const std::string before = "const char *name = argc > 1 ? argv[1] : \"none\";";
+    expect_in("zcm_state_arguments(argv);",
+              text_of(analysed(with_loop("sum += 1;", before, "", "printf(\"%s\", name);"))));
+    EXPECT_EQ(text_of(analysed(with_loop("sum += 1;", before))).find("zcm_state_arguments"),
+              std::string::npos);
+}
+
+/* No pointer need lead to it, and it may have been filled with what a successor has not. */
+TEST(RewritingTest, BuffersOfPersistentRequestsAreKept)
+{
+    const auto text = text_of(
+        analysed(with_loop("MPI_Start(&q); MPI_Start(&r); MPI_Wait(&q, NULL); MPI_Wait(&r, NULL);",
+                           "MPI_Request q, r; double in[4], *out = malloc(32); out[0] = rand();"
+                           "MPI_Recv_init(in, 4, MPI_DOUBLE, 0, 5, MPI_COMM_WORLD, &q);"
+                           "MPI_Send_init(out + 1, 4, MPI_DOUBLE, 0, 5, MPI_COMM_WORLD, &r);")));
+    expect_in("MPI_Send_init(zcm_state_buffer(out + 1), 4,", text);
+    expect_in("MPI_Recv_init(in, 4,", text);
+}
+
 } // namespace zc::instrument
