@@ -148,6 +148,12 @@ def shallow_water_ends_the_same(stage):
 
 
 @suite.test()
+def relaxation_ends_the_same(stage):
+    """What is behind a struct in its block, arrays that are handed down, requests that a function makes."""
+    return ends_the_same(stage, "relax", ("a title",))
+
+
+@suite.test()
 def the_examples_end_the_same(stage):
     """examples/particles.c and spectrum.c with its library, which are ported by hand, too."""
     ends_the_same(stage, "particles", (300, 400))
