@@ -189,7 +189,12 @@ void pointers::look_at_cast(const function &in, const clang::CastExpr *cast)
 {
     if (!is_pointer(cast->getType()))
         return;
-    const auto *to = record_of(without_atomic(cast->getType())->getPointeeType());
+    const auto pointee = without_atomic(cast->getType())->getPointeeType();
+    const auto *to = record_of(pointee);
+    if (cast->getSubExpr()->getType()->isVoidPointerType() && !pointee->isVoidType())
+        for (const auto &key : found_of(in, cast->getSubExpr()))
+            if (key.rfind("block ", 0) == 0 && !is_of_wrapper(key))
+                look_at_block(key, pointee);
     if (!to || !to->getDefinition())
         return;
     /* What is allocated is a pointer to void first; that says nothing of another type. */
@@ -214,6 +219,44 @@ void pointers::look_at_cast(const function &in, const clang::CastExpr *cast)
         share(both);
         grows_ |= shared_.size() > before;
     }
+}
+
+/* Does a function of the program hand it out as void *? Then it is not one block: each caller may
+ * have one of its own, of another type. */
+bool pointers::is_of_wrapper(const std::string &key) const
+{
+    for (const auto &[name, one] : program_.functions())
+        if (one.decl->getReturnType()->isVoidPointerType() &&
+            raw_targets_of(name + "()").count(key) > 0)
+            return true;
+    return false;
+}
+
+/* A block that is used as two types is one memory. */
+void pointers::look_at_block(const std::string &key, clang::QualType as)
+{
+    auto &use = blocks_[key];
+    const auto *record = record_of(as);
+    record = record ? record->getDefinition() : nullptr;
+    if (!record && !is_pointer(without_arrays(as))) {
+        grows_ |= !std::exchange(use.is_plain, true);
+    } else if (record && use.structs.count(record) == 0) {
+        grows_ = true;
+        auto &fields = use.structs[record];
+        add_fields(record, fields);
+        for (const auto &[other, more] : use.structs)
+            if (!is_in(other, record) && !is_in(record, other)) {
+                keys both = fields;
+                insert(both, more);
+                share(both);
+            }
+    }
+    for (const auto &[each, fields] : use.structs)
+        if (use.is_plain)
+            for (const auto &part : fields) {
+                views_[part].insert(key);
+                views_[key].insert(part);
+            }
 }
 
 clang::QualType pointers::type_of(const std::string &key) const

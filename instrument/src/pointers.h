@@ -43,6 +43,8 @@ class pointers {
     void note_type(const clang::ValueDecl *decl);
     void note_address(const function *in, const clang::Expr *address, const clang::Expr *object);
     void look_at_cast(const function &in, const clang::CastExpr *cast);
+    void look_at_block(const std::string &key, clang::QualType as);
+    bool is_of_wrapper(const std::string &key) const;
     keys found_of(const function &in, const clang::Expr *pointer) const;
     keys found_objects_of(const function &in, const clang::Expr *object) const;
     const keys &raw_targets_of(const std::string &key) const;
@@ -68,6 +70,11 @@ class pointers {
     std::map<std::string, keys> groups_;
     std::map<std::string, keys> views_; /* what is no struct, and fields that it is used as */
     keys led_to_;                       /* by any pointer */
+    struct block_use {
+        std::map<const clang::RecordDecl *, keys> structs; /* and their fields */
+        bool is_plain = false;                             /* as numbers, too */
+    };
+    std::map<std::string, block_use> blocks_; /* what each is used as by way of void * */
     bool grows_ = false;
 };
 

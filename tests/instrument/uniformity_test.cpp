@@ -732,4 +732,25 @@ TEST(UniformityTest, TheTimeIsNotTheSame)
     expect_refused(looping("MPI_Wtime() < 3", ""), kDiffer);
 }
 
+/* By way of void *, which says nothing of a type. What a function hands out is not one block. */
+TEST(UniformityTest, ABlockThatIsAStructAndNumbers)
+{
+    const auto loop = [](const std::string &before, const std::string &bound) {
+        return "struct range { int from, to; };\nstruct other { int a, b; };\n"
+               "static void *get(size_t n) { return malloc(n); }\n"
+               "int main(int argc, char **argv) { int step, rank; double sum = 1, all;\n"
+               "MPI_Init(&argc, &argv); MPI_Comm_rank(MPI_COMM_WORLD, &rank);\n" +
+               before + "\nfor (step = 0; step < " + bound +
+               "; step++) { MPI_Allreduce(&sum, &all, 1, MPI_DOUBLE, 0, MPI_COMM_WORLD);"
+               " sum += all; }\nprintf(\"%f\", sum); MPI_Finalize(); return 0; }\n";
+    };
+    const std::string make = "void *v = malloc(8); struct range *r = v; r->from = 0; r->to = 50;";
+    expect_done(loop(make, "r->to"));
+    expect_refused(loop(make + "int *raw = v; raw[1] += rank;", "r->to"), "in different numbers");
+    expect_refused(loop(make + "struct other *o = v; o->b += rank;", "r->to"),
+                   "in different numbers");
+    expect_done(
+        loop("struct range *r = get(8); r->to = 50; int *raw = get(8); raw[1] = rank;", "r->to"));
+}
+
 } // namespace zc::instrument

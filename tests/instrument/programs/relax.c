@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Relaxation on a ring, in the manner of older programs: a message is a header with its values behind
- * it in one block, coefficients are in a struct whose last array goes on behind it, the exchange uses
- * persistent requests that a function makes, lines are written by a pointer to a function with any
- * number of arguments, and the solver is handed what it works on.
+ * Relaxation on a ring, in the manner of older programs: a message is a header with its values
+ * behind it in one block, coefficients are in a struct whose last array goes on behind it, the
+ * exchange uses persistent requests that a function makes, lines are written by a pointer to a
+ * function with any number of arguments, and the solver is handed what it works on.
  *
  *     mpiexec -n 4 relax [TITLE [STEPS]]
  */
