@@ -55,13 +55,22 @@ job::~job()
         loading_.join();
 }
 
+wire *job::starter() const noexcept
+{
+#ifdef OPEN_MPI
+    return nullptr; /* a keeper starts no other */
+#else
+    return launcher_.get();
+#endif
+}
+
 /** The world is linked up, and this process is a rank of it. */
 void job::become_rank_of_job()
 {
     become_rank(now_.rank, launcher_);
     open_agreement(greeted_requests_);
     if (now_.rank == 0) {
-        control_.open(name_, now_.size, epoch(), safe_points_, launcher_.get());
+        control_.open(name_, now_.size, epoch(), safe_points_, starter());
         control_.set_late_functions(late_functions_);
     }
     open_profile();

@@ -144,6 +144,8 @@ class job {
     void require_persistent();
     void await_go(from_predecessor &from);
     void look_for_report();
+    /** By which successors on other hosts can be started ahead; null: by none. */
+    wire *starter() const noexcept;
     void become_rank_of_job();
     watchdog limit_entry(bool successor) const;
     static std::string missed(double limit_s, const char *settings);

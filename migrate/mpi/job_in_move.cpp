@@ -90,7 +90,7 @@ std::string job_in_move::invite()
     if (whole)
         require_room_for_images();
     hello_.bytes = (whole ? 2 : 1) * data_.bytes();
-    succession_ = std::make_unique<succession>(job_.settings_, job_.command_, job_.launcher_.get(),
+    succession_ = std::make_unique<succession>(job_.settings_, job_.command_, job_.starter(),
                                                target_, how_.successors_stand_by);
     return succession_->invite(hello_.bytes);
 }

@@ -101,7 +101,10 @@ int MPI_Init_thread(int *argc, char ***argv, int required, int *provided)
 int MPI_Finalize(void)
 {
     leave_job();
-    return PMPI_Finalize();
+    const int code = PMPI_Finalize();
+    if (code == MPI_SUCCESS)
+        note_finalized();
+    return code;
 }
 
 int MPI_Abort(MPI_Comm comm, int code)

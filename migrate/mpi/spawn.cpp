@@ -14,6 +14,7 @@
 
 #include "error.h"
 #include "hdf5_loading.h"
+#include "keeper.h"
 #include "mpi_connection.h"
 #include "returned_errors.h"
 #include "watchdog.h"
@@ -23,7 +24,12 @@ namespace zc::migrate {
 
 namespace {
 
-#ifndef OPEN_MPI
+#ifdef OPEN_MPI
+constexpr bool kEachItsOwn = true; /* each successor has a launcher */
+#else
+constexpr bool kEachItsOwn = false; /* those of a host have one */
+#endif
+
 /** zcm-launch, where libzcm or the user has it. */
 std::string find_tool(const settings &chosen)
 {
@@ -43,7 +49,21 @@ std::string find_tool(const settings &chosen)
             return one.lexically_normal();
     return "";
 }
+
+/** MPI's info for what is to be started in @directory on @host. */
+MPI_Info info_of(const place &host, const std::string &directory)
+{
+    MPI_Info info;
+    PMPI_Info_create(&info);
+    PMPI_Info_set(info, "host", host.name.c_str());
+#ifdef OPEN_MPI
+    /* To add one that it knows would end its daemon there; one that it does not has to be. */
+    if (host.is_new)
+        PMPI_Info_set(info, "add-host", host.name.c_str());
 #endif
+    PMPI_Info_set(info, "wdir", directory.c_str());
+    return info;
+}
 
 MPI_Comm spawn(const command &command, const place &host)
 {
@@ -57,15 +77,7 @@ MPI_Comm spawn(const command &command, const place &host)
         arguments.push_back(word.data());
     arguments.push_back(nullptr);
 
-    MPI_Info info;
-    PMPI_Info_create(&info);
-    PMPI_Info_set(info, "host", host.name.c_str());
-#ifdef OPEN_MPI
-    /* To add one that it knows would end its daemon there; one that it does not has to be. */
-    if (host.is_new)
-        PMPI_Info_set(info, "add-host", host.name.c_str());
-#endif
-    PMPI_Info_set(info, "wdir", command.directory.c_str());
+    MPI_Info info = info_of(host, command.directory);
     const returned_errors_of_communicator returned(MPI_COMM_SELF);
     MPI_Comm between = MPI_COMM_NULL;
     int failed = MPI_SUCCESS;
@@ -78,6 +90,51 @@ MPI_Comm spawn(const command &command, const place &host)
     }
     return between;
 }
+
+#ifdef OPEN_MPI
+/**
+ * By MPI_Comm_spawn, which does not wait for MPI there: it starts zcm-launch, one for each
+ * successor, which takes mpirun's number for that and is its keeper (keeper.h).
+ */
+class launch_by_spawn final : public launch_request {
+  public:
+    launch_by_spawn(std::string tool, place host, std::string directory, double limit_s)
+        : tool_(std::move(tool)), host_(std::move(host)), directory_(std::move(directory)),
+          limit_s_(limit_s)
+    {
+    }
+    std::string ask(const std::string &host, const std::vector<calling_card> &leavers) override
+    {
+        const watchdog guard(limit_s_, "mpirun has started nothing on " + host + " for " +
+                                           std::to_string(static_cast<int>(limit_s_)) + " s");
+        MPI_Info info = info_of(host_, directory_);
+        PMPI_Info_set(info, "ompi_non_mpi", "true");
+        /* Not among its arguments, which everyone can read. */
+        const std::string variable = std::string(kCallVariable) + "=" + leavers.front().to_text();
+        PMPI_Info_set(info, "env", variable.c_str());
+        const returned_errors_of_communicator returned(MPI_COMM_SELF);
+        MPI_Comm none = MPI_COMM_NULL;
+        int failed = MPI_SUCCESS;
+        const int code = PMPI_Comm_spawn(tool_.c_str(), MPI_ARGV_NULL, 1, info, 0, MPI_COMM_SELF,
+                                         &none, &failed);
+        PMPI_Info_free(&info);
+        return code != MPI_SUCCESS || failed != MPI_SUCCESS
+                   ? words_of(code != MPI_SUCCESS ? code : failed)
+                   : "";
+    }
+    bool answer(const std::string &, std::string &problem) override
+    {
+        problem.clear(); /* it was done when ask() returned */
+        return true;
+    }
+
+  private:
+    const std::string tool_;
+    const place host_;
+    const std::string directory_;
+    const double limit_s_;
+};
+#endif
 
 MPI_Info limited(double limit_s)
 {
@@ -109,18 +166,25 @@ succession::succession(const settings &chosen, const command &command, wire *lau
                        bool is_started)
     : settings_(chosen), command_(command), host_(std::move(host)), is_started_(is_started)
 {
+    const std::string tool = find_tool(chosen);
+#ifdef OPEN_MPI
+    (void)launcher; /* a keeper, which starts no other */
+    if (tool.empty())
+        complain(-1, "zcm-launch is not there: a successor that dies ends the job");
+    else
+        by_ = std::make_unique<launch_by_spawn>(tool, host_, command_.directory, chosen.start_s);
+#else
     if (launcher)
         by_ = std::make_unique<launch_by_launcher>(*launcher);
-#ifndef OPEN_MPI
     const process_manager manager = process_manager::of_this_process();
-    const std::string tool = find_tool(chosen);
     if (!launcher && manager.fd() >= 0 && !tool.empty())
         by_ = std::make_unique<launch_by_manager>(manager, tool);
     if (!by_)
-        complain(-1,
-                 std::string(tool.empty() ? "zcm-launch is not there"
-                                          : "the ranks have not been started by MPICH's mpiexec") +
-                     ": MPI_Comm_spawn is used, and a successor that dies ends the job");
+        complain(
+            -1,
+            std::string(tool.empty() ? "zcm-launch is not there"
+                                     : "the ranks have not been started by MPICH's mpiexec") +
+                ": MPI_Comm_spawn is used, and a successor that ends before MPI_Init ends the job");
 #endif
 }
 
@@ -151,12 +215,20 @@ std::string succession::why_not_connected(wire &launcher, const std::string &pro
 
 /**
  * MPI's own limits are for each step of it, and the last has none; a successor that is stopped
- * there is ended, and then MPI finds that.
+ * there is ended, and then MPI finds that. Open MPI does not, and has no limits.
  */
 MPI_Comm succession::connect(const std::string &port, wire &launcher) const
 {
     const returned_errors_of_communicator returned(MPI_COMM_SELF);
-    const watchdog limit(settings_.start_s + 5, [&launcher] { launcher.shut_down(); });
+    const double limit_s = settings_.start_s + 5;
+#ifdef OPEN_MPI
+    (void)launcher;
+    const watchdog limit(limit_s, "the successor on " + host_.name +
+                                      " was there, but has not connected within " +
+                                      std::to_string(static_cast<int>(limit_s)) + " s");
+#else
+    const watchdog limit(limit_s, [&launcher] { launcher.shut_down(); });
+#endif
     MPI_Info info = limited(settings_.start_s);
     MPI_Comm between = MPI_COMM_NULL;
     const int code = PMPI_Comm_connect(port.c_str(), info, 0, MPI_COMM_SELF, &between);
@@ -174,11 +246,12 @@ std::unique_ptr<departure> succession::start(const std::vector<std::string> &all
     if (start_) {
         start_order order = order_of(command_);
         pause pause;
-        auto [line, port, facts] = start_->run(
-            all, std::move(order), is_started_ ? nullptr : by_.get(), settings_.start_s, [&pause] {
-                make_progress();
-                pause.rest();
-            });
+        auto [line, port, facts] =
+            start_->run(kEachItsOwn ? std::vector{start_->invitation()} : all, std::move(order),
+                        is_started_ ? nullptr : by_.get(), settings_.start_s, [&pause] {
+                            make_progress();
+                            pause.rest();
+                        });
         if (hello.moved && settings_.libraries_compared())
             require_same_libraries(facts, host_.name);
         if (!line->send({{"accept", true}}))
@@ -187,7 +260,7 @@ std::unique_ptr<departure> succession::start(const std::vector<std::string> &all
         between = connect(port, *line);
         launcher = std::move(line);
     } else {
-        /* MPI_Comm_spawn of MPICH never returns if the child ends before MPI_Init. */
+        /* MPI_Comm_spawn never returns if the child ends before MPI_Init. */
         const watchdog guard(settings_.start_s,
                              "no successor on " + host_.name + " after " +
                                  std::to_string(static_cast<int>(settings_.start_s)) +

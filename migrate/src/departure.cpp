@@ -141,10 +141,13 @@ void departure::abandon()
     bool silent = false;
     line_->peer().take_back();
     try {
-        line_->send(word::abandon);
-        transfer_->finish();
-        line_->drain(word::left, kFarewell);
-        silent = true;
+        /* Open MPI would try to connect to one that has ended, and warn of it. */
+        if (line_->peer().end_of_peer().empty()) {
+            line_->send(word::abandon);
+            transfer_->finish();
+            line_->drain(word::left, kFarewell);
+            silent = true;
+        }
     } catch (const error &) {
         /* It has ended already, or does not listen. */
     }

@@ -18,6 +18,7 @@
 
 #include "error.h"
 #include "host_name.h"
+#include "successor_program.h"
 
 extern char **environ;
 
@@ -66,56 +67,10 @@ std::vector<std::string> environment_of(const start_order &order, int fd, int ma
     for (char **at = environ; *at; at++)
         if (!is_the_managers(*at))
             all.emplace_back(*at);
-    std::vector<std::string> said = order.environment;
-    said.push_back(std::string(kSuccessorVariable) + "=fd:" + std::to_string(fd));
-    said.push_back("PMI_FD=" + std::to_string(manager));
-    said.emplace_back("PMI_RANK=0");
-    said.emplace_back("PMI_SIZE=1");
-    for (const std::string &one : said) {
-        const std::string name = one.substr(0, one.find('=') + 1);
-        std::erase_if(all, [&](const std::string &old) { return old.starts_with(name); });
-        all.push_back(one);
-    }
+    set_variables(all, order.environment);
+    set_variables(all, {std::string(kSuccessorVariable) + "=fd:" + std::to_string(fd),
+                        "PMI_FD=" + std::to_string(manager), "PMI_RANK=0", "PMI_SIZE=1"});
     return all;
-}
-
-std::vector<char *> pointers(std::vector<std::string> &words)
-{
-    std::vector<char *> all;
-    all.reserve(words.size() + 1);
-    for (std::string &word : words)
-        all.push_back(word.data());
-    all.push_back(nullptr);
-    return all;
-}
-
-/** In the child. It ends with its parent: the process manager does not know it. */
-[[noreturn]] void become(const start_order &order, pid_t parent, int fd, int manager)
-{
-    std::vector<std::string> words{order.program};
-    words.insert(words.end(), order.arguments.begin(), order.arguments.end());
-    std::vector<std::string> variables = environment_of(order, fd, manager);
-    sigset_t none;
-    sigemptyset(&none);
-    sigprocmask(SIG_SETMASK, &none, nullptr);
-    for (int one : kForwarded)
-        std::signal(one, SIG_DFL);
-    prctl(PR_SET_PDEATHSIG, SIGKILL);
-    if (getppid() != parent)
-        _exit(1);
-    fcntl(fd, F_SETFD, 0);
-    fcntl(manager, F_SETFD, 0);
-    const int nothing = open("/dev/null", O_RDONLY);
-    dup2(nothing, 0);
-    if (nothing != 0)
-        close(nothing);
-    const char *problem = order.directory.c_str();
-    if (chdir(order.directory.c_str()) == 0) {
-        problem = words[0].c_str();
-        execve(words[0].c_str(), pointers(words).data(), pointers(variables).data());
-    }
-    std::fprintf(stderr, "zcm-launch: %s: %s\n", problem, std::strerror(errno));
-    _exit(127);
 }
 
 } // namespace
@@ -148,30 +103,6 @@ int signal_of_launcher(pid_t pid, int status, bool has_ranks)
     std::fprintf(stderr, "zcm-launch: a launcher of ranks, process %d, %s: the job ends\n",
                  static_cast<int>(pid), describe_end(status).c_str());
     return WTERMSIG(status);
-}
-
-json start_order::to_json() const
-{
-    json cards = json::array();
-    for (const calling_card &one : leavers)
-        cards.push_back(one.to_text());
-    return {{"program", program},
-            {"arguments", arguments},
-            {"directory", directory},
-            {"environment", environment},
-            {"leavers", cards}};
-}
-
-start_order start_order::from_json(const json &object)
-{
-    start_order order;
-    order.program = object.at("program");
-    order.arguments = object.at("arguments").get<std::vector<std::string>>();
-    order.directory = object.at("directory");
-    order.environment = object.at("environment").get<std::vector<std::string>>();
-    for (const std::string &card : object.at("leavers").get<std::vector<std::string>>())
-        order.leavers.push_back(calling_card::from_text(card));
-    return order;
 }
 
 launcher_process::launcher_process(const start_order &order, process_manager manager,
@@ -219,7 +150,8 @@ void launcher_process::start(child &one)
     const pid_t self = getpid();
     one.pid = fork();
     if (one.pid == 0)
-        become(order_, self, ends[1], managed[1]);
+        become_successor(order_, self, environment_of(order_, ends[1], managed[1]),
+                         {ends[1], managed[1]});
     close(ends[1]);
     close(managed[1]);
     if (one.pid < 0)

@@ -13,25 +13,10 @@
 #include "process_manager.h"
 #include "rank_count.h"
 #include "singleton_manager.h"
+#include "successor_program.h"
 #include "wire.h"
 
 namespace zc::migrate {
-
-/** What successors are to be started with; the leaver who has asked for the launcher says it. */
-struct start_order {
-    std::string program;
-    std::vector<std::string> arguments;
-    std::string directory;
-    std::vector<std::string> environment; /* NAME=VALUE, beside what the launcher has */
-    std::vector<calling_card> leavers;    /* one for each successor */
-
-    nlohmann::json to_json() const;
-    static start_order from_json(const nlohmann::json &object);
-};
-
-/** What mpiexec sends to the process group of this one for the program: ranks are in it, too.
- * Without its clean-up it says by the first that a process has died. */
-inline constexpr int kForwarded[] = {SIGUSR1, SIGUSR2, SIGALRM};
 
 /** Ends this process, a launcher, so that what waits for it ends by @signal (0: none) in its stead.
  * It does not do so itself: then it was killed. */
@@ -40,9 +25,6 @@ inline constexpr int kForwarded[] = {SIGUSR1, SIGUSR2, SIGALRM};
 /** By which signal to end for launcher @pid, which has ended with @status; 0: by none. It has said
  * why, unless it was killed: then this does. @has_ranks: they have ended with it. */
 int signal_of_launcher(pid_t pid, int status, bool has_ranks);
-
-/** The variable that tells a successor the descriptor of its wire to the launcher: "fd:N". */
-inline constexpr const char *kSuccessorVariable = "ZC_MIGRATE_SUCCESSOR";
 
 /** Why rank 0 calls a launcher: it is to start successors. The object that follows has the cards of
  * those who leave, and the answer what is wrong, "" if nothing is. */

@@ -108,6 +108,12 @@ void become_rank(int rank, std::shared_ptr<wire> launcher)
     on_exit(watch_exit, nullptr);
 }
 
+void note_finalized()
+{
+    if (const auto &launcher = ended_launcher())
+        launcher->send({{"finalized", true}});
+}
+
 void let_launchers_say()
 {
     constexpr timespec kFirst{0, 500'000'000};
@@ -122,6 +128,7 @@ void leave_process(leaving why)
         if (!flush_output())
             complain(ended_rank, "a thread waits for standard input: what was in buffers of files "
                                  "when the rank left may be missing");
+        note_finalized();
         _exit(0);
     case leaving::called_off:
         _exit(0);

@@ -41,6 +41,9 @@ void flush_all_output();
  * @launcher: that it was started by; null: by none of libzcm's. */
 void become_rank(int rank, std::shared_ptr<wire> launcher);
 
+/** MPI is finalized: a rank may end. Its launcher is told, which may ask for that. */
+void note_finalized();
+
 /** A process has died, and MPI has found that as soon as the launcher of that process: waits until
  * that one has said how, before this process ends for it. */
 void let_launchers_say();

@@ -7,6 +7,8 @@
  * The process manager ends the job when one of its processes is killed. Of this one it should only
  * when ranks go with it. So it is two processes: the guard, which the process manager knows and
  * which does nothing but wait, and the launcher, its child.
+ *
+ * Open MPI's mpirun starts one for each successor (keeper.h).
  */
 #include <csignal>
 #include <cstdio>
@@ -14,8 +16,6 @@
 #include <cstring>
 #include <exception>
 #include <fcntl.h>
-#include <nlohmann/json.hpp>
-#include <poll.h>
 #include <string>
 #include <sys/prctl.h>
 #include <sys/wait.h>
@@ -23,6 +23,7 @@
 
 #include "end_by_signal.h"
 #include "error.h"
+#include "keeper.h"
 #include "launcher_process.h"
 #include "process_manager.h"
 #include "rank_count.h"
@@ -33,26 +34,13 @@ using zc::error;
 
 namespace {
 
-constexpr double kAnswer = 20; /* seconds for the process manager and for who wants successors */
+constexpr double kAnswer = 20; /* seconds for the process manager */
 
 std::string own_path()
 {
     char path[4096];
     const ssize_t length = readlink("/proc/self/exe", path, sizeof path - 1);
     return length > 0 ? std::string(path, static_cast<std::size_t>(length)) : "zcm-launch";
-}
-
-start_order ask_for_order(process_manager &manager)
-{
-    const calling_card card = calling_card::from_text(manager.read_secret(kAnswer));
-    const std::unique_ptr<wire> line = call(card, "order", kAnswer);
-    for (;;) {
-        if (const auto said = line->poll())
-            return start_order::from_json(*said);
-        pollfd event{line->fd(), POLLIN, 0};
-        if (line->is_closed() || poll(&event, 1, static_cast<int>(kAnswer * 1000)) == 0)
-            throw error(EPIPE, "no order has come from the rank that wants successors");
-    }
 }
 
 int launch(rank_count &ranks)
@@ -64,7 +52,8 @@ int launch(rank_count &ranks)
         /* The proxy's come here, too; held, they would keep it alive. */
         close_all_but({manager.fd()});
         fcntl(manager.fd(), F_SETFD, FD_CLOEXEC);
-        const start_order order = ask_for_order(manager);
+        const start_order order =
+            ask_for_order(calling_card::from_text(manager.read_secret(kAnswer)));
         return launcher_process(order, manager, own_path(), ranks).run();
     } catch (const std::exception &problem) {
         std::fprintf(stderr, "zcm-launch: %s\n", problem.what());
@@ -103,6 +92,12 @@ int main(int argc, char **argv)
         std::puts(version ? "zcm-launch " ZC_VERSION
                           : "zcm-launch is started by libzcm through mpiexec: see zcm(7)");
         return version || std::strcmp(argv[1], "--help") == 0 ? 0 : 2;
+    }
+    if (const char *card = std::getenv(kCallVariable)) {
+        const std::string of_leaver = card;
+        unsetenv(kCallVariable);
+        keep(of_leaver);
+        return 0;
     }
     for (int one : kForwarded)
         std::signal(one, SIG_IGN);
