@@ -118,6 +118,15 @@ void set_for_open_mpi()
 {
     setenv("EVENT_NOEPOLL", "1", 0);
     setenv("OMPI_MCA_osc", "pt2pt", 0);
+    setenv("OMPI_MCA_orte_allowed_exit_without_sync", "1", 0);
+}
+
+/** What Slurm's srun needs: successors are steps of their own, and 60 s after the processes of its
+ * own have ended, which they do when the job starts, it ends those. */
+void set_for_srun()
+{
+    setenv("SLURM_OVERLAP", "1", 0);
+    setenv("SLURM_WAIT", "100000000", 0);
 }
 
 /** What libzcm reads. An exit status if there is no checkpoint. */
@@ -125,8 +134,12 @@ std::optional<int> set_environment(arguments &a)
 {
     setenv("ZC_MIGRATE", "1", 1);
     std::error_code none;
-    if (std::filesystem::canonical(zc::program_file(a.mpiexec), none).filename() == "orterun")
+    const std::filesystem::path launcher =
+        std::filesystem::canonical(zc::program_file(a.mpiexec), none).filename();
+    if (launcher == "orterun")
         set_for_open_mpi();
+    else if (launcher == "srun")
+        set_for_srun();
     if (!a.restart.empty()) {
         try {
             /* Where one checkpoint was named, the next goes beside it. */

@@ -369,16 +369,18 @@ def open_mpi(cluster):
     place = cluster.directory / "mpi"
     place.mkdir()
     for name in ("orterun", "hydra"):
-        (place / name).write_text('#!/bin/sh\necho "$EVENT_NOEPOLL,$OMPI_MCA_osc"\n', encoding="utf-8")
+        (place / name).write_text('#!/bin/sh\necho "$EVENT_NOEPOLL,$OMPI_MCA_osc,'
+                                  '$OMPI_MCA_orte_allowed_exit_without_sync"\n', encoding="utf-8")
         (place / name).chmod(0o755)
     (place / "mpiexec").symlink_to("mpirun")
     (place / "mpirun").symlink_to("orterun")
     tool = cluster.tools / "zcm-run"
     for words, more, says in (
-            ([], {}, "1,pt2pt"),
-            (["--mpiexec", place / "mpirun"], {}, "1,pt2pt"),
-            ([], {"EVENT_NOEPOLL": "", "OMPI_MCA_osc": "rdma"}, ",rdma"),
-            (["--mpiexec", "hydra"], {}, ",")):
+            ([], {}, "1,pt2pt,1"),
+            (["--mpiexec", place / "mpirun"], {}, "1,pt2pt,1"),
+            ([], {"EVENT_NOEPOLL": "", "OMPI_MCA_osc": "rdma",
+                  "OMPI_MCA_orte_allowed_exit_without_sync": "0"}, ",rdma,0"),
+            (["--mpiexec", "hydra"], {}, ",,")):
         done = subprocess.run([tool, *words, "--", "program"], env={"PATH": str(place), **more},
                               capture_output=True, text=True, timeout=60, check=False)
         check(done.returncode == 0 and done.stdout.strip() == says,
