@@ -78,7 +78,8 @@ class Stage:
             return [*start, "-launcher", "ssh", "-launcher-exec", str(self.rsh),
                     "-iface", INTERFACE, "-hosts", ",".join(hosts), "-n", str(ranks)]
         settings = {"plm_rsh_agent": HERE / "rsh", "pml": "ob1", "btl": "tcp,self",
-                    "osc": "pt2pt", "btl_tcp_if_include": INTERFACE,
+                    "osc": "pt2pt", "orte_allowed_exit_without_sync": 1,
+                    "btl_tcp_if_include": INTERFACE,
                     "oob_tcp_if_include": INTERFACE}
         exported = [word for name in environment
                     if name.startswith("ZC_") or name in (processes.MARK, *self.environment)

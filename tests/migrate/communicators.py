@@ -214,7 +214,6 @@ def communicator_with_a_stranger(stage):
 
 
 @suite.test()
-@mpich_only("mpirun ends the job when a process ends without MPI_Finalize")
 def initialisation_that_differs(stage):
     with run(stage, "differs") as job:
         job.until_running()
@@ -224,7 +223,6 @@ def initialisation_that_differs(stage):
 
 
 @suite.test()
-@mpich_only("mpirun ends the job when a process ends without MPI_Finalize")
 def initialisation_without_a_record(stage):
     """Too long to be kept: said once by each rank, and what then does communicate is refused."""
     with run(stage, "input", environment={"ZC_MIGRATE_RECORD": "500"}) as job:
@@ -245,7 +243,6 @@ def rank_1_stays(stage, mode, says):
 
 
 @suite.test()
-@mpich_only("mpirun ends the job when a process ends without MPI_Finalize")
 def persistent_request_made_later(stage):
     rank_1_stays(stage, "persists", "1 persistent request")
 

@@ -126,7 +126,9 @@ class Paused:
 def paused(stage, phase, to=None, via="memory", environment=None, sign=None, leaver=1, **how):
     """By default the leaver goes to the other host. Of three ranks, rank 1 is on h2."""
     to = to or (H1 if leaver == 1 else H2)
-    how = {"ranks": 3, "mpiexec": ["-disable-auto-cleanup"], **how}
+    # mpirun has nothing like it: there the others are ended when a rank is killed.
+    alone = ["-disable-auto-cleanup"] if stage.family == "mpich" else []
+    how = {"ranks": 3, "mpiexec": alone, **how}
     with heat(stage, "--ballast", 4, **how,
               environment={**ANY_HOST, **LIMITS, "ZC_MIGRATE_FAULT": f"waits-in-{phase}",
                            **(environment or {})}) as job:
@@ -251,9 +253,13 @@ def disk_full(stage):
             check(not os.listdir(place), f"files left behind: {os.listdir(place)}")
 
 
-def declare(name, harm, *how, fast=False, tags=()):
+def declare(name, harm, *how, fast=False, tags=(), open_mpi_says=None):
+    """OPEN_MPI_SAYS: what is said there, where a rank's end is that of the job; None: it is not run there."""
+    def test(stage):
+        phase, whose, says, *more = how
+        harm(stage, phase, whose, says if stage.family == "mpich" else open_mpi_says, *more)
     suite.test(name, tags={*tags, *(() if fast else ("long",))})(
-        mpich_only(LAUNCHED)(lambda stage: harm(stage, *how)))
+        test if open_mpi_says else mpich_only(LAUNCHED)(lambda stage: harm(stage, *how)))
 
 
 # One of each kind is in the fast lane, but those that wait for several limits.
@@ -299,7 +305,7 @@ def declare_all():
             last = ("" if before_go else f"|predecessor was gone before it had said go|{BY_LAUNCHER}"
                     if leaver == 0 else f"|the successor has ended with its launcher|{BY_LAUNCHER}")
             declare(f"{who}_killed_in_{name}", killed, phase, role, ends + last, leaver,
-                    fast=(killed, phase, role) in FAST)
+                    fast=(killed, phase, role) in FAST, open_mpi_says=BY_LAUNCHER)
             declare(f"{who}_stopped_in_{name}", stopped, phase, role, ends, leaver)
         for whose in ("leaver", "stayer", "successor", "launcher"):
             killed_says = stopped_says = ends
@@ -314,11 +320,14 @@ def declare_all():
             elif whose in ("successor", "launcher"):
                 # The ranks of its host end with its launcher: there may be nobody left to say more.
                 killed_says = f"{ends}|the successor has ended with its launcher|{BY_LAUNCHER}"
+            with_a_launcher_each = BY_LAUNCHER if whose != "launcher" else None
+            goes_on = before_go and whose == "successor"
             declare(f"{whose}_killed_in_{name}", killed, phase, whose, killed_says,
-                    fast=(killed, phase, whose) in FAST)
+                    fast=(killed, phase, whose) in FAST,
+                    open_mpi_says=killed_says if goes_on else with_a_launcher_each)
             if whose != "launcher":
                 declare(f"{whose}_stopped_in_{name}", stopped, phase, whose, stopped_says,
-                        fast=(stopped, phase, whose) in FAST)
+                        fast=(stopped, phase, whose) in FAST, open_mpi_says=stopped_says if goes_on else None)
             # What a successor does without in its start is not MPI's or ours to decide: exec(2) may fail.
             if whose != "launcher" and (phase, whose) != ("spawn", "successor"):
                 declare(f"{whose}_without_memory_in_{name}", no_memory, phase, whose,

@@ -21,8 +21,7 @@ IDENTICAL = "bit-identical to the serial solution"
 HEAT = ["--rows", 32, "--columns", 512]
 ANY_HOST = {"ZC_MIGRATE_HOSTS": "any"}     # also one that mpiexec was not given
 ON_OPEN_MPI = {"openmpi": "/usr"}
-LAUNCHED = "MPI_Comm_spawn starts successors there, and no launcher can be asked before"
-NO_LOOSE_ENDS = "mpirun ends the job when a process ends without MPI_Finalize"
+LAUNCHED = "no launcher can be asked before the ranks meet, and each successor has its own"
 
 
 @contextlib.contextmanager

@@ -9,7 +9,7 @@ import time
 
 from testbed.migration import H1, H2, SAID, STOP, Job
 from testbed.outcome import check
-from tests.migrate.jobs import (ANY_HOST, IDENTICAL, NO_LOOSE_ENDS, ends_well, heat, hosts_of,
+from tests.migrate.jobs import (ANY_HOST, IDENTICAL, ends_well, heat, hosts_of,
                                 moved, mpich_only, refused, suite)
 
 
@@ -242,7 +242,6 @@ def as_one_image(stage):
 
 
 @suite.test()
-@mpich_only(NO_LOOSE_ENDS)
 def failed_as_one_image(stage):
     """Damaged on its way it is refused, and the job goes on as it was."""
     with heat(stage, environment={"ZC_MIGRATE_FAULT": "corrupt"}) as job:
@@ -262,7 +261,6 @@ def refused_where_a_whole_image_has_no_room(stage):
 
 
 @suite.test()
-@mpich_only(NO_LOOSE_ENDS)
 def failed_by_way_of_the_disk(stage):
     with heat(stage, environment={"ZC_MIGRATE_FAULT": "successor-exits"}) as job:
         job.until_running()

@@ -4,7 +4,7 @@ import pathlib
 
 from testbed.migration import H1, H2, STOP, Job
 from testbed.outcome import Skip, check, wait_for
-from tests.migrate.jobs import HERE, ends_well, hosts_of, mpich_only, moved, refused, suite
+from tests.migrate.jobs import HERE, ends_well, hosts_of, moved, refused, suite
 from tests.migrate.languages import SOURCES, build
 
 WRITTEN = "written 600 rows"
@@ -74,7 +74,6 @@ def open_files_are_refused(stage):
 
 
 @suite.test()
-@mpich_only("mpirun ends the job when a process ends without MPI_Finalize")
 def file_in_the_initialisation_is_refused(stage):
     """A successor cannot be answered what was read: the move is refused, and says which call it is."""
     place = stage.new_directory() + "/input"

@@ -9,8 +9,8 @@ import time
 from testbed.beside import Beside
 from testbed.migration import H1, H2, SAID, STOP, Job
 from testbed.outcome import check, wait_for
-from tests.migrate.jobs import (HERE, IDENTICAL, NO_LOOSE_ENDS, ends_well, ends_with_error,
-                                finishes, heat, hosts_of, moved, mpich_only, refused, restart, saved, suite)
+from tests.migrate.jobs import (HERE, IDENTICAL, ends_well, ends_with_error,
+                                finishes, heat, hosts_of, moved, refused, restart, saved, suite)
 
 
 @suite.test(tags={"openmpi"})
@@ -179,7 +179,6 @@ def data_of_all_types(stage):
 
 
 @suite.test()
-@mpich_only(NO_LOOSE_ENDS)
 def another_derived_type_in_the_successor(stage):
     with Job(stage, "types", STOP, "other") as job:
         job.until_running()
