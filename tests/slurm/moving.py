@@ -34,7 +34,7 @@ wait $job
 """
 
 
-def run(site, launcher, zcm_run, program, *, ranks, rank, target, agents=""):
+def run(site, launcher, zcm_run, program, *, ranks, rank, target, agents="", fault=""):
     """Move RANK to TARGET: what zcctl said, and the job's output. It must end well, with the right
     result. LAUNCHER zcm-run ZCM_RUN -n RANKS PROGRAM"""
     library = pathlib.Path(site.setup.options.library).resolve()
@@ -47,7 +47,8 @@ def run(site, launcher, zcm_run, program, *, ranks, rank, target, agents=""):
              "LD_LIBRARY_PATH": str(library / "lib"),
              "MPIR_CVAR_CH4_NETMOD": site.setup.options.netmod,
              "ZC_MIGRATE_SOCKETS": str(folder / "sockets"), "ZC_MIGRATE_HOSTS": "h1,h2",
-             "FOLDER": str(folder), "RANK": str(rank), "TARGET": target, "AGENTS": str(agents)})
+             "FOLDER": str(folder), "RANK": str(rank), "TARGET": target, "AGENTS": str(agents),
+             "ZC_MIGRATE_FAULT": fault})
     check(status == 0, f"exit status {status}", output)
     check(IDENTICAL in output, "no right result", output)
     return (folder / "moved").read_text(), output, folder
@@ -86,6 +87,17 @@ def without_program(site, launcher, *options):
     finally:
         program.unlink()
     check(f"host h2 has no program {program}" in moved, moved, output)
+
+
+def by_srun_refused(site, launcher, srun, *options):
+    """A successor is a step of its own: its end is that of the move, and of nothing else."""
+    for fault, says in (("successor-killed-early", "the successor is gone"),
+                        ("successor-killed", "the successor is gone"),
+                        ("successor-exits", "the successor is gone"),
+                        ("corrupt", "corrupted in transit")):
+        moved, output, _ = run(site, launcher, ["--mpiexec", srun, "--", *options], heat2d(site),
+                               ranks=4, rank=3, target="h1", fault=fault)
+        check(says in moved, f"{fault}: {moved}", output)
 
 
 def by_srun(site, launcher, srun, *options):

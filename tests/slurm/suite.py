@@ -204,6 +204,8 @@ TESTS = {
         of, [*SALLOC, *TWO]),
     "salloc, srun --mpi=pmi2, moves": lambda of: moving.by_srun(
         of, [*SALLOC, "-N2", "-n4", "-O", *OVERLAP], *PMI2),
+    "salloc, srun --mpi=pmi2, successors that end": lambda of: moving.by_srun_refused(
+        of, [*SALLOC, "-N2", "-n4", "-O", *OVERLAP], *PMI2),
     "salloc, srun --mpi=pmi2, spawn": lambda of: of.spawns(*OVERLAP, *PMI2),
     "salloc, mpiexec, a rank dies": lambda of: of.dies(*SALLOC, *TWO, of.mpiexec),
     "srun -K, a rank dies": lambda of: of.dies(*PMI2, *TWO),
