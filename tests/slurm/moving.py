@@ -27,6 +27,7 @@ cd "$FOLDER"
 job=$!
 until_it zcctl status > status 2>&1
 [ -z "$AGENTS" ] || until_it knows 2
+sleep "$AFTER"
 zcctl move --rank "$RANK" --to "$TARGET" > moved 2>&1 && moved=yes
 [ -z "$AGENTS" ] || [ -z "$moved" ] || until_it knows 3
 touch stop
@@ -34,7 +35,7 @@ wait $job
 """
 
 
-def run(site, launcher, zcm_run, program, *, ranks, rank, target, agents="", fault=""):
+def run(site, launcher, zcm_run, program, *, ranks, rank, target, agents="", fault="", after=0):
     """Move RANK to TARGET: what zcctl said, and the job's output. It must end well, with the right
     result. LAUNCHER zcm-run ZCM_RUN -n RANKS PROGRAM"""
     library = pathlib.Path(site.setup.options.library).resolve()
@@ -43,12 +44,12 @@ def run(site, launcher, zcm_run, program, *, ranks, rank, target, agents="", fau
     status, output = site.run(
         [*launcher, "sh", folder / "script", library / "bin/zcm-run", *zcm_run, "-n", ranks, program,
          "--rows", 32, "--columns", 512, "--iterations", 100000000, "--until", folder / "stop"],
-        90, {"PATH": f"{library / 'bin'}:{site.environment['PATH']}",
+        90 + after, {"PATH": f"{library / 'bin'}:{site.environment['PATH']}",
              "LD_LIBRARY_PATH": str(library / "lib"),
              "MPIR_CVAR_CH4_NETMOD": site.setup.options.netmod,
              "ZC_MIGRATE_SOCKETS": str(folder / "sockets"), "ZC_MIGRATE_HOSTS": "h1,h2",
              "FOLDER": str(folder), "RANK": str(rank), "TARGET": target, "AGENTS": str(agents),
-             "ZC_MIGRATE_FAULT": fault})
+             "ZC_MIGRATE_FAULT": fault, "AFTER": str(after)})
     check(status == 0, f"exit status {status}", output)
     check(IDENTICAL in output, "no right result", output)
     return (folder / "moved").read_text(), output, folder
@@ -100,8 +101,9 @@ def by_srun_refused(site, launcher, srun, *options):
         check(says in moved, f"{fault}: {moved}", output)
 
 
-def by_srun(site, launcher, srun, *options):
-    """There is no Hydra to start zcm-launch: successors are started by MPI_Comm_spawn."""
+def by_srun(site, launcher, srun, *options, after=0):
+    """There is no Hydra to start zcm-launch: successors are started by MPI_Comm_spawn. AFTER so many
+    seconds: srun ends what was spawned 60 s after its own processes, unless it is told to wait."""
     moved, output, _ = run(site, launcher, ["--mpiexec", srun, "--", *options], heat2d(site),
-                           ranks=4, rank=3, target="h1")
+                           ranks=4, rank=3, target="h1", after=after)
     check("rank 3 is on h1 now" in moved, moved, output)

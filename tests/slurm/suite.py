@@ -204,6 +204,8 @@ TESTS = {
         of, [*SALLOC, *TWO]),
     "salloc, srun --mpi=pmi2, moves": lambda of: moving.by_srun(
         of, [*SALLOC, "-N2", "-n4", "-O", *OVERLAP], *PMI2),
+    "salloc, srun --mpi=pmi2, moves after a minute": lambda of: moving.by_srun(
+        of, [*SALLOC, "-N2", "-n4", "-O"], *PMI2, after=70),
     "salloc, srun --mpi=pmi2, successors that end": lambda of: moving.by_srun_refused(
         of, [*SALLOC, "-N2", "-n4", "-O", *OVERLAP], *PMI2),
     "salloc, srun --mpi=pmi2, spawn": lambda of: of.spawns(*OVERLAP, *PMI2),
