@@ -14,6 +14,7 @@
 #include "zc_landing_thread.h"
 #include "zc_order.h"
 #include "zc_path.h"
+#include "zc_path_message.h"
 #include "zc_traffic.h"
 #include "zc_vci_locks.h"
 #include "zc_windows.h"
@@ -351,8 +352,9 @@ static void binding(void)
     }
 }
 
-/* Is it worth while to take the locks of all VCIs? Where there are several of them, no more often than
- * needed: the other threads wait for them as well. */
+/* Is it worth while to take the locks of all VCIs? What the steps wait for may be what other threads do
+ * with those locks. So without a message of the negotiation a thread of the program takes them every few
+ * milliseconds. The landing thread, which is alone, does so at once: it may be about to sleep. */
 static bool is_due(void)
 {
     struct timespec now;
@@ -363,18 +365,22 @@ static bool is_due(void)
     if (!MPIDI_global.is_initialized) {
         return false;           /* the addresses of the other VCIs may not be known yet */
     }
-    if (MPIDI_ZC_paths_are_due()) {
+    if (MPIDI_ZC_path_messages_wait()) {
         return true;
     }
-    if (rank.state == ATTACHED) {
-        return MPIDI_ZC_order_descriptor() >= 0 && is_later(&now);
-    }
-    if (rank.state == LEAVING && MPIDI_ZC_paths_silent() < 0) {
+    if (MPIDI_ZC_global.in_landing_thread &&
+        (MPIDI_ZC_paths_may_step() || (rank.state == LEAVING && MPIDI_ZC_paths_silent() < 0))) {
         return true;
     }
-    const bool later = is_later(&now);  /* a connection may be lost, and there is a deadline */
+    if (!is_later(&now)) {
+        return false;
+    }
+    if (rank.state == ATTACHED && MPIDI_ZC_order_waits()) {
+        return true;            /* look_for_order() finds that it is later, too */
+    }
     rank.looked = now;
-    return later;
+    /* A connection may be lost, and there is a deadline. */
+    return rank.state != ATTACHED || MPIDI_ZC_paths_may_step();
 }
 
 /* All steps that are possible. */

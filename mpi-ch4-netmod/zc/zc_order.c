@@ -136,6 +136,13 @@ static bool receive(void)
     return true;
 }
 
+bool MPIDI_ZC_order_waits(void)
+{
+    struct pollfd fd = {.fd = holder.fd,.events = POLLIN };
+
+    return fd.fd >= 0 && (memchr(holder.text, '\n', holder.length) || poll(&fd, 1, 0) > 0);
+}
+
 MPIDI_ZC_order_t MPIDI_ZC_order_take(bool wait, int64_t * number)
 {
     MPIDI_ZC_order_t order;

@@ -57,6 +57,9 @@ bool MPIDI_ZC_order_open(int fd);
 /* Returns the descriptor, or -1. Any thread may call this. */
 int MPIDI_ZC_order_descriptor(void);
 
+/* May MPIDI_ZC_order_take() find something, an order or that the holder has gone? */
+bool MPIDI_ZC_order_waits(void);
+
 /* Returns the next order, and in *@number the rank of WITH, the incarnation of BIND, or the clocks of
  * TELL. @wait: until there is one. */
 MPIDI_ZC_order_t MPIDI_ZC_order_take(bool wait, int64_t * number);

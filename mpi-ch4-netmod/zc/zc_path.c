@@ -736,7 +736,8 @@ static bool has_all_of_itself(void)
 
     for (int v = 0; v < MPIDI_global.n_vcis; v++) {
         all = has_all_of(self, v, lane_on(self, v)->next_send, &memory) && all &&
-            path->lanes[v].announced == 0;
+            path->lanes[v].announced == 0 &&
+            path->lanes[v].credits_received == path->lanes[v].credits_sent;
     }
     if (unlikely(!memory) && path->refusal == MPIDI_ZC_REFUSES_NOT) {
         path->refusal = MPIDI_ZC_REFUSES_MEMORY;
@@ -773,14 +774,14 @@ static void step(int rank)
     }
 }
 
-bool MPIDI_ZC_paths_are_due(void)
+bool MPIDI_ZC_paths_may_step(void)
 {
-    bool due = MPIDI_ZC_path_messages_wait();
+    bool may = false;
 
-    for (int rank = 0; !due && !MPIDI_ZC_paths_open() && rank < MPIR_Process.size; rank++) {
-        due = may_step(MPIDI_ZC_path_of(rank));
+    for (int rank = 0; !may && !MPIDI_ZC_paths_open() && rank < MPIR_Process.size; rank++) {
+        may = may_step(MPIDI_ZC_path_of(rank));
     }
-    return due;
+    return may;
 }
 
 void MPIDI_ZC_paths_progress(void)

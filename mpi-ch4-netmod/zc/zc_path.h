@@ -172,8 +172,9 @@ bool MPIDI_ZC_path_expects_loss(int rank, ucp_ep_h ep);
 /* Fills in what PAUSE and PARKS say of all lanes of @path, and returns how many bytes that are. */
 size_t MPIDI_ZC_path_numbers(const MPIDI_ZC_path_t * path, MPIDI_ZC_path_numbers_t * numbers);
 
-/* Has a message arrived, or may another step be possible? The lock of VCI 0 suffices. */
-bool MPIDI_ZC_paths_are_due(void);
+/* May another step be possible, though no message of the negotiation has arrived since the last one? The
+ * lock of VCI 0 suffices. */
+bool MPIDI_ZC_paths_may_step(void);
 
 /* Handles the messages that have arrived, and takes the steps that are possible. */
 void MPIDI_ZC_paths_progress(void);

@@ -155,7 +155,7 @@ extern struct zc_test_netmod {
     struct {
         bool shared_memory, one_copy;
     } transport;
-    bool address_published, closing, rank_died, over;
+    bool address_published, closing, rank_died, over, in_landing_thread;
     void *landing;
     const MPIDI_ZC_upid_t *world, *nets;
     size_t world_stride, net_stride;

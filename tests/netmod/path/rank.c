@@ -343,6 +343,11 @@ int MPIDI_ZC_order_descriptor(void)
     return 0;
 }
 
+bool MPIDI_ZC_order_waits(void)
+{
+    return true; /* or not: a look may find nothing */
+}
+
 MPIDI_ZC_order_t MPIDI_ZC_order_take(bool wait, int64_t *number)
 {
     uint32_t incarnation = 0;
@@ -652,8 +657,11 @@ static void step(void)
         if (!own.world->progress(own.self, v))
             continue; /* no thread looks there just now */
         connect_back(v);
-        if (v == 0)
+        if (v == 0) {
+            /* The one or the other thread. */
+            MPIDI_ZC_global.in_landing_thread = !MPIDI_ZC_global.in_landing_thread;
             MPIDI_ZC_detach_progress();
+        }
     }
 }
 
