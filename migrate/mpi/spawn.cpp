@@ -98,19 +98,20 @@ MPI_Comm spawn(const command &command, const place &host)
  */
 class launch_by_spawn final : public launch_request {
   public:
-    launch_by_spawn(std::string tool, place host, std::string directory, double limit_s)
-        : tool_(std::move(tool)), host_(std::move(host)), directory_(std::move(directory)),
-          limit_s_(limit_s)
+    launch_by_spawn(std::string tool, place host, double limit_s)
+        : tool_(std::move(tool)), host_(std::move(host)), limit_s_(limit_s)
     {
     }
     std::string ask(const std::string &host, const std::vector<calling_card> &leavers) override
     {
         const watchdog guard(limit_s_, "mpirun has started nothing on " + host + " for " +
                                            std::to_string(static_cast<int>(limit_s_)) + " s");
-        MPI_Info info = info_of(host_, directory_);
+        /* The successor goes to its directory itself, and can say that there is none. */
+        MPI_Info info = info_of(host_, "/");
         PMPI_Info_set(info, "ompi_non_mpi", "true");
         /* Not among its arguments, which everyone can read. */
-        const std::string variable = std::string(kCallVariable) + "=" + leavers.front().to_text();
+        std::string variable = std::string(kCallVariable) + "=";
+        variable += leavers.front().to_text(MPI_MAX_INFO_VAL - 2 - variable.size());
         PMPI_Info_set(info, "env", variable.c_str());
         const returned_errors_of_communicator returned(MPI_COMM_SELF);
         MPI_Comm none = MPI_COMM_NULL;
@@ -131,7 +132,6 @@ class launch_by_spawn final : public launch_request {
   private:
     const std::string tool_;
     const place host_;
-    const std::string directory_;
     const double limit_s_;
 };
 #endif
@@ -172,7 +172,7 @@ succession::succession(const settings &chosen, const command &command, wire *lau
     if (tool.empty())
         complain(-1, "zcm-launch is not there: a successor that dies ends the job");
     else
-        by_ = std::make_unique<launch_by_spawn>(tool, host_, command_.directory, chosen.start_s);
+        by_ = std::make_unique<launch_by_spawn>(tool, host_, chosen.start_s);
 #else
     if (launcher)
         by_ = std::make_unique<launch_by_launcher>(*launcher);

@@ -57,10 +57,7 @@ keeper::keeper(const start_order &order) : decides_(1, *this)
     if (order.leavers.size() != 1)
         throw error(EINVAL, "mpirun has zcm-launch start one successor, not " +
                                 std::to_string(order.leavers.size()));
-    /* What mpirun sends goes to the successor, too: this process lives as long as that. */
-    sigset_t all, ended;
-    sigfillset(&all);
-    sigprocmask(SIG_SETMASK, &all, nullptr);
+    sigset_t ended;
     sigemptyset(&ended);
     sigaddset(&ended, SIGCHLD);
     signals_ = signalfd(-1, &ended, SFD_CLOEXEC | SFD_NONBLOCK);
@@ -165,6 +162,7 @@ void keeper::reap()
     if (pid_ <= 0 || waitpid(pid_, &status, WNOHANG) != pid_)
         return;
     const pid_t pid = std::exchange(pid_, -1);
+    decides_.child_ends(0);
     hear_leaver(); /* last words first */
     if (decides_.is_rank(0))
         judge_rank(pid, status);
@@ -189,13 +187,21 @@ int keeper::run()
 
 void keep(const std::string &card)
 {
+    /* What mpirun sends goes to the successor, too: this process lives as long as that. */
+    sigset_t all;
+    sigfillset(&all);
+    sigprocmask(SIG_SETMASK, &all, nullptr);
     int status = 0;
+    std::unique_ptr<keeper> it;
     try {
-        keeper it(ask_for_order(calling_card::from_text(card)));
-        status = it.run();
+        it = std::make_unique<keeper>(ask_for_order(calling_card::from_text(card)));
+        status = it->run();
     } catch (const std::exception &problem) {
         std::fprintf(stderr, "zcm-launch: %s\n", problem.what());
+        /* A rank that nothing looks after any more is killed: that is no good end. */
+        status = it && it->has_rank() ? W_EXITCODE(0, SIGKILL) : 0;
     }
+    it.reset();
     if (WIFSIGNALED(status))
         end_by_signal(WTERMSIG(status));
     if (status != 0)

@@ -34,6 +34,8 @@ class keeper final : private launcher_actions {
 
     /** Until it is over. Returns the status, as of waitpid(), with which to end. */
     int run();
+    /** Is the successor the rank, or about to be? */
+    bool has_rank() const { return pid_ > 0 && decides_.is_rank(0); }
 
   private:
     void start(const start_order &order);

@@ -21,7 +21,7 @@ std::string describe_end(int status)
 
 launcher::launcher(std::size_t children, launcher_actions &by)
     : by_(by), states_(children, state::starting), ranks_(children, -1), news_(children),
-      told_(children), over_(children == 0)
+      ends_(children), told_(children), over_(children == 0)
 {
 }
 
@@ -103,6 +103,8 @@ void launcher::leaver_says(std::size_t child, const json &what)
             by_.tell_leaver(child, news_[child]);
             return;
         }
+        if (ends_[child])
+            return; /* child_ended() tells it */
         states_[child] = state::chosen;
         by_.guard_ranks(ranks());
         by_.tell_leaver(child, {{"noted", true}});

@@ -59,6 +59,9 @@ class launcher {
 
     /** What has come by a child's wire. */
     void child_says(std::size_t child, const nlohmann::json &what);
+    /** It has ended, and its leaver may still have said something: that it is the rank comes too
+     * late. */
+    void child_ends(std::size_t child) { ends_[child] = true; }
     /** It has ended, with @status as of waitpid(). */
     void child_ended(std::size_t child, int status);
     /** What has come by a leaver's wire. */
@@ -96,6 +99,7 @@ class launcher {
     std::vector<int> ranks_;           /* what each one is in the job, -1 if it has not said so */
     std::vector<nlohmann::json> news_; /* what each one's leaver was told last: port, or its end */
     std::deque<wanted> wanted_;        /* the first is being done */
+    std::vector<bool> ends_;           /* child_ends() */
     std::vector<bool> told_;           /* of how it has ended: whoever could want to know that */
     bool over_ = false;
     int signal_ = 0;

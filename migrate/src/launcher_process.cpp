@@ -332,6 +332,7 @@ void launcher_process::hear_manager()
 void launcher_process::child_ended(std::size_t i, int status)
 {
     child &one = children_[i];
+    decides_.child_ends(i);
     listen_to(i); /* its last words first */
     const pid_t pid = std::exchange(one.pid, -1);
     const bool is_first = decides_.signal() == 0;

@@ -243,11 +243,12 @@ std::optional<json> wire::poll()
     return std::nullopt;
 }
 
-std::string calling_card::to_text() const
+std::string calling_card::to_text(std::size_t longest) const
 {
     std::string text = key;
     for (const std::string &address : addresses)
-        text += ";" + address;
+        if (text == key || text.size() + 1 + address.size() <= longest)
+            text += ";" + address;
     return text;
 }
 

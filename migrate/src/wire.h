@@ -51,8 +51,9 @@ struct calling_card {
     std::string key;
     std::vector<std::string> addresses; /* ADDRESS/PORT */
 
-    /** Without blanks, quotes and equals signs, as the process manager wants it. */
-    std::string to_text() const;
+    /** Without blanks, quotes and equals signs, as the process manager wants it; with as many
+     * addresses as fit in @longest characters, one at least. */
+    std::string to_text(std::size_t longest = std::string::npos) const;
     /** Throws error(EBADMSG). */
     static calling_card from_text(const std::string &text);
     /** Nothing where @text has none. */

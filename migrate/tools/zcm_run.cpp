@@ -126,7 +126,8 @@ void set_for_open_mpi()
 void set_for_srun()
 {
     setenv("SLURM_OVERLAP", "1", 0);
-    setenv("SLURM_WAIT", "100000000", 0);
+    const char *const wait = std::getenv("SLURM_WAIT"); /* 0, for ever, is taken for those 60 s */
+    setenv("SLURM_WAIT", "100000000", wait && std::atoi(wait) == 0);
 }
 
 /** What libzcm reads. An exit status if there is no checkpoint. */

@@ -170,6 +170,29 @@ TEST_F(Launcher, TakesItBackIfTheMoveIsRefusedAtTheLastMoment)
     EXPECT_EQ(take(), steps{});
 }
 
+TEST_F(Launcher, DoesNotNoteOneThatEnds)
+{
+    it.child_says(0, {{"port", "p"}});
+    take();
+    it.child_ends(0);
+    it.leaver_says(0, {{"go", true}});
+    EXPECT_EQ(take(), steps{});
+    it.child_ended(0, SIGKILL);
+    EXPECT_EQ(it.signal(), 0);
+    EXPECT_EQ(
+        take(),
+        (steps{"leaver 0 {\"ended\":\"was killed by signal 9 (Killed)\",\"stood_by\":true}"}));
+}
+
+TEST_F(Launcher, TakesItBackOfOneThatEnds)
+{
+    make_rank(0);
+    it.child_ends(0);
+    it.leaver_says(0, {{"back", true}});
+    it.child_ended(0, SIGKILL);
+    EXPECT_EQ(it.signal(), 0);
+}
+
 TEST_F(Launcher, DoesNotNoteOneThatHasEnded)
 {
     it.child_says(0, {{"port", "p"}});
@@ -311,6 +334,15 @@ TEST(CallingCard, GoesThroughTheProcessManager)
 }
 
 /** What is there may be another user's process, which would be told the key. */
+TEST(CallingCard, HasAsManyAddressesAsFit)
+{
+    const std::string key(32, 'a');
+    const calling_card card{key, {"10.0.0.1/40000", std::string(41, 'b'), "10.0.0.2/40000"}};
+    EXPECT_EQ(card.to_text(32 + 30), key + ";10.0.0.1/40000;10.0.0.2/40000");
+    EXPECT_EQ(card.to_text(32 + 29), key + ";10.0.0.1/40000");
+    EXPECT_EQ(card.to_text(0), key + ";10.0.0.1/40000");
+}
+
 TEST(CallingCard, OfAnotherHostIsNotShownAtAddressesOfThisOne)
 {
     using places = std::vector<std::string>;
