@@ -226,6 +226,7 @@ struct zc_test_worker {
     int rank = 0, vci = 0;
     uint64_t id = 0, port = 0;
     bool is_alive = true, is_copy = false;
+    uint64_t unseen_until = 0;         // no thread looks at its VCI before
     std::map<uint64_t, unsigned> made; // endpoints, by the worker that they are to
     std::vector<Connection *> connections;
     struct Completion {
@@ -1236,7 +1237,7 @@ class World {
             return error_of(UCS_ERR_CONNECTION_RESET);
         Connection &c = *ep->connection;
         const auto side = static_cast<size_t>(ep->side);
-        if (c.puts[side] == 0 && world.one_in(3))
+        if (c.puts[side] == 0 && ep->worker->completions.empty() && world.one_in(3))
             return nullptr;
         Request *request = world.new_request(param);
         request->flushes = &c;
@@ -1450,9 +1451,16 @@ class World {
     {
         Rank &rank = *static_cast<Rank *>(self);
         World &world = *rank.world;
-        if (world.options.vcis > 1 && !world.options.round_robin && world.one_in(3))
-            return false;
-        world.progress(rank, *rank.workers[static_cast<size_t>(vci)]);
+        Worker &worker = *rank.workers[static_cast<size_t>(vci)];
+        if (world.options.vcis > 1 && !world.options.round_robin) {
+            // What is under way on a VCI may take longer than all that is told on the first one.
+            if (vci > 0 && !world.is_quiet && world.one_in(50))
+                worker.unseen_until = world.step_number +
+                                      world.below(100 * static_cast<uint64_t>(world.options.ranks));
+            if (world.one_in(3) || (!world.is_quiet && world.step_number < worker.unseen_until))
+                return false;
+        }
+        world.progress(rank, worker);
         return true;
     }
 
