@@ -625,12 +625,13 @@ class World {
         return options.fail_all || options.fail_sends || options.fail_landing || options.fail_nth;
     }
 
-    // Now and then a rank stands still for longer than others wait.
+    // Now and then a rank stands still for longer than others wait, but not in the end, when each
+    // has to leave that is told to.
     bool stands_still(Rank &rank)
     {
         if (options.stops && step_number > rank.stopped_until && !is_quiet && one_in(2000))
             rank.stopped_until = step_number + below(4000);
-        return step_number < rank.stopped_until;
+        return !is_quiet && step_number < rank.stopped_until;
     }
 
     void check(const Rank &rank)
