@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include <mpidimpl.h>
+#include <fcntl.h>
 #include <time.h>
 #include <unistd.h>
 #include "zc_processors.h"
@@ -26,22 +27,47 @@ bool MPIDI_ZC_spare_is_busy(void)
     return spare.state == MPIDI_ZC_SPARE_BUSY;
 }
 
-/* Sets *@idle_ns to how long the processors of @mask have been idle. False: there is no answer. */
+/* Reads the next part of @fd behind the @length bytes of @text that are there, and ends it with a zero.
+ * Returns the length of all. */
+static size_t read_more(int fd, char *text, size_t length, size_t size)
+{
+    const ssize_t got = read(fd, text + length, size - 1 - length);
+
+    length += got > 0 ? (size_t) got : 0;
+    text[length] = '\0';
+    return length;
+}
+
+/* Sets *@idle_ns to how long the processors of @mask have been idle. False: there is no answer. No memory
+ * is allocated: the landing thread would reserve addresses for an arena of its own. */
 static bool ask(const uint64_t * mask, int words, uint64_t * idle_ns)
 {
-    char line[512];
+    char text[4096];
     uint64_t ticks = 0;
+    size_t length = 0, before;
     int lines = 0;
+    bool more = true;
 
-    FILE *file = fopen("/proc/stat", "re");
-    if (!file) {
+    const int fd = open("/proc/stat", O_RDONLY | O_CLOEXEC);
+    if (fd < 0) {
         return false;
     }
     /* The processors come first, behind their sum. */
-    while (fgets(line, sizeof(line), file) && MPIDI_ZC_spare_read(line, mask, words, &ticks)) {
-        lines++;
-    }
-    fclose(file);
+    do {
+        before = length;
+        length = read_more(fd, text, length, sizeof(text));
+        const bool grew = length > before;
+        char *line = text;
+        for (char *end; more && (end = strchr(line, '\n')); line = end + 1) {
+            *end = '\0';
+            more = MPIDI_ZC_spare_read(line, mask, words, &ticks);
+            lines += more;
+        }
+        length -= (size_t) (line - text);
+        memmove(text, line, length);
+        more = more && grew;
+    } while (more);
+    close(fd);
     *idle_ns = ticks * (NS / (uint64_t) sysconf(_SC_CLK_TCK));
     return lines > 1;
 }
