@@ -132,24 +132,20 @@ static bool has_endpoint(const MPIDI_ZC_path_lane_t * lane, ucp_ep_h ep)
     return has;
 }
 
-bool MPIDI_ZC_path_expects_loss(int rank, ucp_ep_h ep)
+bool MPIDI_ZC_path_expects_loss(int rank, int vci, ucp_ep_h ep)
 {
     if (likely(!MPIDI_ZC_global.paths)) {
         return false;
     }
     MPIDI_ZC_path_t *path = MPIDI_ZC_path_of(rank);
-    if (path->state != MPIDI_ZC_PATH_PAUSED || !path->other_round) {
+    if (path->state != MPIDI_ZC_PATH_PAUSED || !path->other_round ||
+        !has_endpoint(&path->lanes[vci], ep)) {
         return false;
     }
-    for (int v = 0; v < MPIDI_global.n_vcis; v++) {
-        if (has_endpoint(&path->lanes[v], ep)) {
-            /* Who has the lock of another VCI may not write the path. VCI 0's is lost as well. */
-            path->quiet = path->quiet || v == 0;
-            path->lost = path->lost || v == 0;
-            return true;
-        }
-    }
-    return false;
+    /* Who has the lock of another VCI may not write the path. VCI 0's is lost as well. */
+    path->quiet = path->quiet || vci == 0;
+    path->lost = path->lost || vci == 0;
+    return true;
 }
 
 /* ---- what is under way on a lane ---- */

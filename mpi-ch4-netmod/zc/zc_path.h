@@ -165,9 +165,9 @@ void MPIDI_ZC_path_add_bulk(int rank, int vci, ucp_ep_h ep);
 void MPIDI_ZC_path_credit_sent(int rank, int vci);
 void MPIDI_ZC_path_credit_received(int rank, int vci);
 
-/* Is it as it should be that the connection @ep to @rank is lost? It is called in callbacks, inside the lock
- * of the VCI of @ep. */
-bool MPIDI_ZC_path_expects_loss(int rank, ucp_ep_h ep);
+/* Is it as it should be that the connection @ep to @rank on @vci is lost? It is called in callbacks, inside
+ * the lock of @vci. */
+bool MPIDI_ZC_path_expects_loss(int rank, int vci, ucp_ep_h ep);
 
 /* Fills in what PAUSE and PARKS say of all lanes of @path, and returns how many bytes that are. */
 size_t MPIDI_ZC_path_numbers(const MPIDI_ZC_path_t * path, MPIDI_ZC_path_numbers_t * numbers);

@@ -22,13 +22,20 @@ void MPIDI_ZC_peer_lost(int rank, const char *why)
     }
 }
 
+/* @arg: peer_and_vci() */
 static void peer_failed(void *arg, ucp_ep_h ep, ucs_status_t status)
 {
-    const int rank = (int) (intptr_t) arg;
+    const int rank = (int) ((intptr_t) arg / MPIDI_CH4_MAX_VCIS);
+    const int vci = (int) ((intptr_t) arg % MPIDI_CH4_MAX_VCIS);
 
-    if (!MPIDI_ZC_path_expects_loss(rank, ep)) {
+    if (!MPIDI_ZC_path_expects_loss(rank, vci, ep)) {
         MPIDI_ZC_peer_lost(rank, ucs_status_string(status));
     }
+}
+
+static void *peer_and_vci(int rank, int vci)
+{
+    return (void *) ((intptr_t) rank * MPIDI_CH4_MAX_VCIS + vci);
 }
 
 static const ucp_address_t *address_of(int rank, int vci)
@@ -62,7 +69,7 @@ static ucs_status_t make_endpoint(int rank, bool near, int vci, ucp_ep_h * ep)
         .address = address_of(rank, vci),
         .err_mode = closes_alone && !near ? UCP_ERR_HANDLING_MODE_PEER :
             UCP_ERR_HANDLING_MODE_NONE,
-        .err_handler = {.cb = peer_failed,.arg = (void *) (intptr_t) rank},
+        .err_handler = {.cb = peer_failed,.arg = peer_and_vci(rank, vci)},
     };
     ucs_status_t status = ucp_ep_create(MPIDI_ZC_VCI(vci).worker, &params, ep);
     MPIDI_ZC_VCI(vci).stats.endpoints += status == UCS_OK;
