@@ -160,20 +160,22 @@ void MPIDI_ZC_lane_connect_bulk(const MPIDI_ZC_addr_t * peer, MPIDI_ZC_lane_t * 
     static bool reported;
     MPIDI_ZC_vci_t *own = &MPIDI_ZC_VCI(vci);
     const int rank = MPIDI_ZC_world_rank_of(peer);
-    const int wanted = MPIR_Process.rank < rank ? 1 : 2;
+    const int used = MPIR_Process.rank < rank ? 0 : 1;
+    /* One that only the higher rank has could not be flushed by the lower. */
+    const int wanted = MPIDI_ZC_global.paths ? 2 : used + 1;
     const uint32_t place = reserve(own);
     ucs_status_t status = place ? UCS_OK : UCS_ERR_NO_MEMORY;
-    ucp_ep_h ep = NULL;
+    ucp_ep_h eps[2] = { NULL, NULL };
 
     for (int made = 0; made < wanted && status == UCS_OK; made++) {
-        status = make_endpoint(rank, false, vci, &ep);
+        status = make_endpoint(rank, false, vci, &eps[made]);
         own->stats.bulk_endpoints += status == UCS_OK;
         if (status == UCS_OK && MPIDI_ZC_global.paths) {
-            MPIDI_ZC_path_add_bulk(rank, vci, ep);
+            MPIDI_ZC_path_add_bulk(rank, vci, eps[made]);
         }
     }
     if (place) {
-        own->bulk.eps[place] = status == UCS_OK ? ep : NULL;
+        own->bulk.eps[place] = status == UCS_OK ? eps[used] : NULL;
     }
     if (likely(status == UCS_OK)) {
         lane->bulk = place;

@@ -24,7 +24,8 @@
  *
  * UCP connects the nth endpoint that one process makes to another with the nth that the other
  * process makes, or makes one there. So the higher rank makes one that it does not use before its
- * own. Sequence numbers restore the order of messages from different connections.
+ * own. Where ranks may leave (zc_path.h) the lower one makes both, too: only its own endpoint can be
+ * flushed. Sequence numbers restore the order of messages from different connections.
  *
  * A process to which a message is announced over a connection for bulk makes its own endpoint before it
  * fetches data (zc_am.c). The header of a message says which connection it has taken. */
