@@ -1,8 +1,13 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // How ranks leave and come back, several at a time (zc_path.h), on a network that is simulated: the
-// real zc_path.c, zc_path_message.c, zc_anchor.c, zc_detach.c, zc_peer.c and zc_parked.c of up to
-// eight ranks with up to three VCIs each, with orders, messages of a program, delays and failures.
-// All of a schedule follows from its seed.
+// real zc_path.c, zc_path_message.c, zc_anchor.c, zc_detach.c, zc_vci_locks.c, zc_peer.c and
+// zc_parked.c of up to eight ranks with up to three VCIs each, with orders, messages of a program,
+// delays and failures. All of a schedule follows from its seed.
+//
+// A rank with several VCIs has as many threads, each of which sends, receives and makes progress on
+// all of them, and now and then is the landing thread, while no other is in MPI. Any other may run
+// whenever one takes or gives back the lock of a VCI. Each call of UCX is checked for the lock of
+// its VCI, or those of all.
 //
 // ZC_PATH_SCHEDULES   how many random schedules
 // ZC_PATH_SEED        only this one, with all that happens on standard error
@@ -186,10 +191,11 @@ class Fiber {
 // ---- UCX ----
 
 struct Request {
+    zc_test_worker *worker = nullptr;
     ucp_send_nbx_callback_t callback = nullptr;
     void *user_data = nullptr;
     bool is_complete = false, is_freed = false, is_close = false;
-    struct Connection *flushes = nullptr; // waits for the puts of this side
+    struct Connection *flushes = nullptr; // waits for the puts of this side, and until it is wired
     size_t side = 0;
 };
 
@@ -204,13 +210,25 @@ struct Announced {
 };
 
 struct Packet {
-    enum Kind { Message, Announcement, Fetch, Data, Ack, Put, PutDone } kind = Message;
+    enum Kind {
+        Message,
+        Announcement,
+        Fetch,
+        Data,
+        Ack,
+        Put,
+        PutDone,
+        WireRequest,
+        WireReply,
+        WireDone
+    } kind = Message;
     unsigned id = 0;
     int window = 0;   // of a put
     uint32_t key = 0; // likewise
     std::vector<char> header, data;
     Announced *announced = nullptr;
 
+    bool wires() const { return kind >= WireRequest; }
     bool is_path() const { return kind == Message && id == MPIDI_ZC_AM_PATH; }
     MPIDI_ZC_path_message_t path() const
     {
@@ -264,6 +282,10 @@ struct Connection {
     std::array<std::optional<uint64_t>, 2> loss; // when this side hears of it
     bool is_dead = false;
     int announced = 0; // messages that are not here yet
+    // Who makes it sends a request, the other side a reply, and that is answered as well: a side is
+    // wired when it has heard of the other. UCX 1.13 ends a process that loses a connection before.
+    std::array<bool, 2> wired{};
+    uint64_t stalls_until = 0; // nothing arrives
     // Of windows: by this side, what is not known to be there; and when this side answers the
     // other's.
     std::array<int, 2> puts{};
@@ -284,6 +306,7 @@ struct Options {
     int fail_nth = 0; // this one fails, of control messages
     int traffic = 30; // of 100 steps of a rank, in how many it sends
     bool late_losses = false, ports_again = false, slow_ranks = false, stops = false;
+    bool stalls = false;     // connections, each for itself
     int active_steps = 1500; // per schedule: with orders and messages
     int between = 100, away = 100;
     bool group = false, copies = false, finalizes = false, hinders = false, kills = false;
@@ -293,14 +316,31 @@ struct Options {
 };
 
 class World;
+struct Rank;
+
+struct Thread {
+    Rank *rank = nullptr;
+    int number = 0;
+    std::unique_ptr<Fiber> fiber;
+    bool is_inside = false; // MPI
+    bool yields = false;    // it pauses only since others are to run as well
+    int waits_for = -1;     // the lock of a VCI
+    // When it gave back the lock of VCI 0 last: Rank's.
+    uint64_t sent = 0, all_taken = 0;
+};
 
 struct Rank {
     World *world = nullptr;
     int number = 0;
     const zc_test_rank_t *code = nullptr;
     std::vector<Worker *> workers; // by VCI
-    std::unique_ptr<Fiber> fiber;
-    bool is_over = false; // no step of it any more
+    std::vector<Thread> threads;
+    Thread *current = nullptr;
+    const Thread *alone = nullptr; // no other thread enters MPI, and this one when all have left
+    std::array<const Thread *, ZC_TEST_VCIS> owners{}; // of the locks
+    bool has_locks = false;                            // not in MPI_Init and MPI_Finalize
+    uint64_t nr_sent = 0, all_taken = 0; // messages; how often a thread has taken all locks
+    bool is_over = false;                // no step of it any more
     bool finalizes = false, is_finalized = false;
     int weight = 1;
     // the holder
@@ -317,7 +357,14 @@ struct Rank {
     unsigned group = 0; // bits: ranks that are told at the same time
     bool is_stale_given = false;
     std::string why; // it was refused last
-    // the program; by VCI and rank
+    // the program
+    enum Act { Send, Announce, Credit, PutTo };
+    struct Task {
+        Act act;
+        int to, vci; // or window
+    };
+    std::deque<Task> tasks; // before all else
+    // by VCI and rank
     std::array<std::array<uint32_t, ZC_TEST_RANKS>, ZC_TEST_VCIS> sent{}, received{};
     std::map<void *, size_t> memory;
     Packet handled; // the message that it gets now
@@ -342,7 +389,10 @@ struct Statistics {
     uint64_t introduced = 0, asked = 0, killed = 0;
     uint64_t puts = 0, keys = 0;     // of UCX, and to memory that was registered anew
     uint64_t early = 0, credits = 0; // by other VCIs: messages that came before BOUND; credit
-    int most = 0;                    // ranks that were away at a time
+    // While a thread took the locks of all VCIs: another has sent messages, or has had all before.
+    uint64_t sent_between = 0, overtaken = 0;
+    uint64_t landing = 0; // steps of landing threads
+    int most = 0;         // ranks that were away at a time
 } statistics;
 
 class Modules {
@@ -402,7 +452,14 @@ class World {
         for (auto &rank : ranks) {
             rank->code->init(&calls, rank.get(), rank->number, o.ranks, o.vcis, addresses.data(),
                              rank->workers.data(), o.nodes, o.bulk, o.seconds);
-            rank->fiber = std::make_unique<Fiber>(&run_rank, rank.get());
+            rank->has_locks = true;
+            rank->threads.resize(static_cast<size_t>(o.vcis));
+            for (int t = 0; t < o.vcis; t++) {
+                Thread &thread = rank->threads[static_cast<size_t>(t)];
+                thread.rank = rank.get();
+                thread.number = t;
+                thread.fiber = std::make_unique<Fiber>(&run_thread, &thread);
+            }
         }
         std::tie(options.fail_all, options.fail_sends) = faults;
         options.trace = trace;
@@ -411,6 +468,7 @@ class World {
     ~World()
     {
         for (auto &rank : ranks) {
+            rank->has_locks = false;
             if (!rank->is_over && job_end.empty())
                 rank->code->end();
             if (violation.empty() && job_end.empty() && !rank->memory.empty() && !rank->is_over)
@@ -531,6 +589,9 @@ class World {
         one.back = UINT64_MAX;
     }
 
+    // Is done by the next thread of the program that runs.
+    void act(int rank, Rank::Task task) { (*this)[rank].tasks.push_back(task); }
+
     void come_back(int rank) { ranks[static_cast<size_t>(rank)]->back = 0; }
 
     void hinder(int rank, bool hinders) { ranks[static_cast<size_t>(rank)]->code->hinder(hinders); }
@@ -567,6 +628,14 @@ class World {
                 char text[800];
                 rank->code->describe(other, text, sizeof text);
                 fprintf(stderr, "   to %d: %s\n", other, text);
+            }
+            for (const Thread &thread : rank->threads)
+                fprintf(stderr, "   thread %d: %s MPI, waits for lock %d\n", thread.number,
+                        thread.is_inside ? "in" : "not in", thread.waits_for);
+            for (size_t v = 0; v < rank->workers.size(); v++) {
+                if (rank->owners[v])
+                    fprintf(stderr, "   thread %d has lock %d\n", rank->owners[v]->number,
+                            static_cast<int>(v));
             }
         }
     }
@@ -623,6 +692,14 @@ class World {
     bool has_faults() const
     {
         return options.fail_all || options.fail_sends || options.fail_landing || options.fail_nth;
+    }
+
+    // Now and then nothing arrives by a connection for a while, though something does by others.
+    bool stalls(Connection &c)
+    {
+        if (options.stalls && !is_quiet && step_number >= c.stalls_until && one_in(30))
+            c.stalls_until = step_number + below(60 * static_cast<uint64_t>(options.ranks));
+        return !is_quiet && step_number < c.stalls_until;
     }
 
     // Now and then a rank stands still for longer than others wait, but not in the end, when each
@@ -860,6 +937,12 @@ class World {
                 auto &queue = connection->to[static_cast<size_t>(side)];
                 if (queue.empty() || !one_in(4))
                     continue;
+                if (queue.front().wires()) {
+                    const Packet::Kind kind = queue.front().kind;
+                    queue.pop_front();
+                    wire(*connection, static_cast<size_t>(side), kind);
+                    continue;
+                }
                 const auto message = queue.front().path();
                 queue.pop_front();
                 const int sender = static_cast<int>(message.sender);
@@ -887,22 +970,183 @@ class World {
 
     // ---- ranks ----
 
-    static void run_rank(void *argument)
+    // Runs its threads until one has done a step, or waits for other ranks, or for its turn.
+    void resume(Rank &rank)
     {
-        Rank &rank = *static_cast<Rank *>(argument);
+        do {
+            if (!choose_thread(rank)) {
+                violate("all threads of rank %d wait for locks", rank.number);
+                return;
+            }
+            rank.current->yields = false;
+            rank.current->fiber->resume();
+        } while (rank.current->yields && goes_on() && !rank.is_over && !one_in(6));
+    }
+
+    bool choose_thread(Rank &rank)
+    {
+        const size_t nr = rank.threads.size();
+        const size_t first = nr > 1 ? below(nr) : 0;
+        for (size_t i = 0; i < nr; i++) {
+            rank.current = &rank.threads[(first + i) % nr];
+            if (may_run(rank, *rank.current))
+                return true;
+        }
+        return false;
+    }
+
+    static bool may_run(const Rank &rank, const Thread &thread)
+    {
+        if (thread.waits_for >= 0)
+            return !rank.owners[static_cast<size_t>(thread.waits_for)];
+        if (thread.is_inside)
+            return true;
+        if (rank.alone)
+            return rank.alone == &thread && is_empty(rank);
+        return !rank.finalizes || thread.number == 0;
+    }
+
+    // Is no thread in MPI?
+    static bool is_empty(const Rank &rank)
+    {
+        return std::none_of(rank.threads.begin(), rank.threads.end(),
+                            [](const Thread &thread) { return thread.is_inside; });
+    }
+
+    static void run_thread(void *argument)
+    {
+        Thread &thread = *static_cast<Thread *>(argument);
+        Rank &rank = *thread.rank;
+        World &world = *rank.world;
         for (;;) {
-            if (rank.finalizes && !rank.is_finalized) {
+            const bool finalizes = rank.finalizes && !rank.is_finalized;
+            const bool lands =
+                !rank.finalizes && !rank.alone && rank.threads.size() > 1 && world.one_in(5);
+            if (finalizes || lands) {
+                rank.alone = &thread;
+                while (!is_empty(rank))
+                    yield(thread);
+            }
+            thread.is_inside = true;
+            if (finalizes) {
+                rank.has_locks = false;
                 rank.code->finalize();
                 rank.is_finalized = true;
             }
-            rank.code->step();
-            rank.fiber->pause();
+            statistics.landing += lands;
+            rank.code->step(lands);
+            for (const Thread *owner : rank.owners) {
+                if (owner == &thread)
+                    world.violate("rank %d leaves MPI with a lock", rank.number);
+            }
+            thread.is_inside = false;
+            if (lands)
+                rank.alone = nullptr;
+            thread.fiber->pause();
         }
     }
 
-    static void resume(Rank &rank) { rank.fiber->resume(); }
+    // Lets other threads run.
+    static void yield(Thread &thread)
+    {
+        thread.yields = true;
+        thread.fiber->pause();
+    }
 
-    // Of one message to each rank at most.
+    // ---- locks ----
+
+    static void lock(void *self, int vci)
+    {
+        Rank &rank = *static_cast<Rank *>(self);
+        World &world = *rank.world;
+        if (!rank.has_locks)
+            return;
+        Thread &thread = *rank.current;
+        const auto v = static_cast<size_t>(vci);
+        for (size_t i = 0; i <= v; i++) {
+            if (rank.owners[i] == &thread)
+                world.violate("rank %d takes the lock of VCI %d inside that of VCI %d", rank.number,
+                              vci, static_cast<int>(i));
+        }
+        if (rank.threads.size() > 1 && world.one_in(3))
+            yield(thread);
+        thread.waits_for = vci;
+        while (rank.owners[v])
+            yield(thread);
+        thread.waits_for = -1;
+        rank.owners[v] = &thread;
+        if (rank.threads.size() > 1 && has_all(rank)) {
+            statistics.sent_between += rank.nr_sent - thread.sent;
+            statistics.overtaken += rank.all_taken > thread.all_taken;
+            rank.all_taken++;
+        }
+    }
+
+    static void unlock(void *self, int vci)
+    {
+        Rank &rank = *static_cast<Rank *>(self);
+        World &world = *rank.world;
+        if (!rank.has_locks)
+            return;
+        Thread &thread = *rank.current;
+        const auto v = static_cast<size_t>(vci);
+        if (rank.owners[v] != &thread)
+            world.violate("rank %d gives back the lock of VCI %d, which it has not", rank.number,
+                          vci);
+        rank.owners[v] = nullptr;
+        thread.sent = rank.nr_sent;
+        thread.all_taken = rank.all_taken;
+        if (rank.threads.size() > 1 && world.one_in(3))
+            yield(thread);
+    }
+
+    // Has the thread that runs the locks of all VCIs?
+    static bool has_all(const Rank &rank)
+    {
+        return std::all_of(rank.workers.begin(), rank.workers.end(), [&](const Worker *worker) {
+            return rank.owners[static_cast<size_t>(worker->vci)] == rank.current;
+        });
+    }
+
+    // It is about to use @vci of UCX, or, -1, all.
+    void check_locks(const Rank &rank, int vci, const char *what)
+    {
+        if (!rank.has_locks || !rank.current)
+            return;
+        if (vci < 0 && !has_all(rank))
+            violate("rank %d %s, and has not the locks of all VCIs", rank.number, what);
+        if (vci >= 0 && rank.owners[static_cast<size_t>(vci)] != rank.current)
+            violate("rank %d %s on VCI %d, and has not the lock", rank.number, what, vci);
+    }
+
+    void carry_out(Rank &rank, const Rank::Task &task)
+    {
+        const auto [act, to, vci] = task;
+        if (act == Rank::PutTo) {
+            if (to != rank.number && rank.code->put(to, vci))
+                say("rank %d puts to window %d of %d", rank.number, vci, to);
+            return;
+        }
+        lock(&rank, vci);
+        if (act == Rank::Credit && to != rank.number)
+            rank.code->credit(to, vci);
+        else if (act != Rank::Credit)
+            send_message(rank, to, vci, act == Rank::Announce);
+        unlock(&rank, vci);
+    }
+
+    void send_message(Rank &rank, int to, int vci, bool announces)
+    {
+        uint32_t &number = rank.sent[static_cast<size_t>(vci)][static_cast<size_t>(to)];
+        number++; // what a process sends to itself may be there at once
+        if (rank.code->send(to, vci, number - 1, announces))
+            say("rank %d sends %u to %d on VCI %d%s", rank.number, number - 1, to, vci,
+                announces ? ", announced" : "");
+        else
+            number--;
+        rank.nr_sent++;
+    }
+
     static void program(void *self)
     {
         Rank &rank = *static_cast<Rank *>(self);
@@ -912,23 +1156,20 @@ class World {
                 rank.code->fetch_any();
             return;
         }
+        while (!rank.tasks.empty() && !rank.finalizes) {
+            const Rank::Task task = rank.tasks.front();
+            rank.tasks.pop_front();
+            world.carry_out(rank, task);
+        }
         if (!rank.finalizes && world.percent(world.options.traffic)) {
             const int to = static_cast<int>(world.below(world.ranks.size()));
-            const size_t vci = world.below(rank.workers.size());
-            const bool announced = world.one_in(3);
-            uint32_t &number = rank.sent[vci][static_cast<size_t>(to)];
-            number++; // what a process sends to itself may be there at once
-            if (rank.code->send(to, static_cast<int>(vci), number - 1, announced))
-                world.say("rank %d sends %u to %d on VCI %d%s", rank.number, number - 1, to,
-                          static_cast<int>(vci), announced ? ", announced" : "");
-            else
-                number--;
-            if (to != rank.number && world.one_in(4))
-                rank.code->credit(to, static_cast<int>(vci));
+            const int vci = static_cast<int>(world.below(rank.workers.size()));
+            world.carry_out(rank, {world.one_in(3) ? Rank::Announce : Rank::Send, to, vci});
+            if (world.one_in(4))
+                world.carry_out(rank, {Rank::Credit, to, vci});
             const int target = static_cast<int>(world.below(world.ranks.size()));
             const int window = static_cast<int>(world.below(ZC_TEST_WINDOWS));
-            if (target != rank.number && rank.code->put(target, window))
-                world.say("rank %d puts to window %d of %d", rank.number, window, target);
+            world.carry_out(rank, {Rank::PutTo, target, window});
         }
         if (world.one_in(10))
             rank.code->fetch_any();
@@ -997,14 +1238,16 @@ class World {
         rank.world->job_end = text;
         rank.is_over = true;
         for (;;)
-            rank.fiber->pause();
+            rank.current->fiber->pause();
     }
 
     static int order(void *self, bool wait, uint32_t *incarnation)
     {
         Rank &rank = *static_cast<Rank *>(self);
+        if (wait)
+            rank.world->check_locks(rank, -1, "waits for the token");
         while (wait && rank.orders.empty())
-            rank.fiber->pause();
+            rank.current->fiber->pause();
         if (rank.orders.empty())
             return MPIDI_ZC_ORDER_NONE;
         const Rank::Order order = rank.orders.front();
@@ -1030,7 +1273,7 @@ class World {
         rank.orders.clear();
     }
 
-    static void pause(void *self) { static_cast<Rank *>(self)->fiber->pause(); }
+    static void pause(void *self) { static_cast<Rank *>(self)->current->fiber->pause(); }
 
     // ---- the network ----
 
@@ -1070,6 +1313,7 @@ class World {
     static ucp_worker_h worker_open(void *self, int vci, char address[ZC_TEST_ADDRESS])
     {
         Rank &rank = *static_cast<Rank *>(self);
+        rank.world->check_locks(rank, -1, "makes a worker");
         Worker *&worker = rank.workers[static_cast<size_t>(vci)];
         worker = rank.world->new_worker(rank.number, vci, address);
         rank.world->say("rank %d has worker %u", rank.number, static_cast<unsigned>(worker->id));
@@ -1078,7 +1322,9 @@ class World {
 
     static void worker_close(void *self, ucp_worker_h worker)
     {
-        static_cast<Rank *>(self)->world->close_worker(worker, false);
+        Rank &rank = *static_cast<Rank *>(self);
+        rank.world->check_locks(rank, -1, "destroys a worker");
+        rank.world->close_worker(worker, false);
     }
 
     void schedule_loss(Connection &connection, int side)
@@ -1100,7 +1346,7 @@ class World {
                 static_cast<int>(message.receiver));
             if (message.kind < statistics.lost.size())
                 statistics.lost[message.kind]++;
-        } else if (!is_killed) {
+        } else if (!is_killed && !packet.wires()) {
             violate("a message of the program to rank %d is lost", to);
         }
     }
@@ -1121,6 +1367,11 @@ class World {
             if (c.puts[0] + c.puts[1] > 0 && !is_killed && !c.is_dead)
                 violate("rank %d destroys a worker, and a put is under way", worker->rank);
             const bool is_self = c.worker[0] == c.worker[1];
+            if (!c.is_dead && !is_killed && !is_self && !(c.wired[0] && c.wired[1]) &&
+                !c.worker[0]->is_copy && !c.worker[1]->is_copy)
+                violate("rank %d destroys a worker, and a connection to rank %d on VCI %d is half "
+                        "wired up",
+                        worker->rank, c.worker[c.worker[0] == worker]->rank, worker->vci);
             for (int side = 0; side < 2; side++) {
                 auto &queue = c.to[static_cast<size_t>(side)];
                 const Worker *receiver = c.worker[static_cast<size_t>(side)];
@@ -1165,6 +1416,10 @@ class World {
             place = new_connection(worker, target->is_alive ? target : instead);
             if (!place->worker[1])
                 place->is_dead = true;
+            else if (place->worker[1] == worker)
+                place->wired = {true, true};
+            else
+                send_wire(*place, 1, Packet::WireRequest);
         }
         endpoints.push_back(std::make_unique<Endpoint>());
         Endpoint *made = endpoints.back().get();
@@ -1179,17 +1434,34 @@ class World {
         *ep = made;
     }
 
+    void send_wire(Connection &c, size_t to, Packet::Kind kind)
+    {
+        c.to[to].emplace_back();
+        c.to[to].back().kind = kind;
+    }
+
+    void wire(Connection &c, size_t side, Packet::Kind kind)
+    {
+        c.wired[side] = kind != Packet::WireRequest;
+        if (kind != Packet::WireDone && !c.is_dead)
+            send_wire(c, 1 - side,
+                      kind == Packet::WireRequest ? Packet::WireReply : Packet::WireDone);
+    }
+
     static ucs_status_t rank_ep_create(void *self, ucp_worker_h worker,
                                        const ucp_ep_params_t *params, ucp_ep_h *ep)
     {
-        static_cast<Rank *>(self)->world->ep_create(worker, params, ep);
+        Rank &rank = *static_cast<Rank *>(self);
+        rank.world->check_locks(rank, worker->vci, "makes an endpoint");
+        rank.world->ep_create(worker, params, ep);
         return UCS_OK;
     }
 
-    Request *new_request(const ucp_request_param_t *param)
+    Request *new_request(Worker *worker, const ucp_request_param_t *param)
     {
         requests.push_back(std::make_unique<Request>());
         Request *request = requests.back().get();
+        request->worker = worker;
         if (param) {
             request->callback = param->cb.send;
             request->user_data = param->user_data;
@@ -1206,6 +1478,7 @@ class World {
             world.violate("rank %d closes an endpoint that it does not have", rank.number);
             return nullptr;
         }
+        world.check_locks(rank, ep->worker->vci, "closes an endpoint");
         ep->is_closed = true;
         c.ep[static_cast<size_t>(ep->side)] = nullptr;
         if ((param->flags & UCP_EP_CLOSE_FLAG_FORCE) && !c.is_dead) {
@@ -1220,7 +1493,7 @@ class World {
         }
         if (world.one_in(2))
             return nullptr;
-        Request *request = world.new_request(param);
+        Request *request = world.new_request(ep->worker, param);
         request->is_close = true;
         ep->worker->completions.push_back({request, UCS_OK, world.step_number});
         return request;
@@ -1232,15 +1505,17 @@ class World {
         World &world = *rank.world;
         if (ep->is_closed || !rank.has(ep->worker))
             world.violate("rank %d flushes an endpoint that it does not have", rank.number);
+        world.check_locks(rank, ep->worker->vci, "flushes an endpoint");
         if (world.one_in(4))
             return error_of(UCS_ERR_NO_MEMORY);
         if (ep->is_lost)
             return error_of(UCS_ERR_CONNECTION_RESET);
         Connection &c = *ep->connection;
         const auto side = static_cast<size_t>(ep->side);
-        if (c.puts[side] == 0 && ep->worker->completions.empty() && world.one_in(3))
+        if (c.puts[side] == 0 && c.wired[side] && ep->worker->completions.empty() &&
+            world.one_in(3))
             return nullptr;
-        Request *request = world.new_request(param);
+        Request *request = world.new_request(ep->worker, param);
         request->flushes = &c;
         request->side = side;
         ep->worker->completions.push_back(
@@ -1255,9 +1530,10 @@ class World {
         World &world = *rank.world;
         if (!rank.has(worker) || !worker->is_alive)
             world.violate("rank %d flushes a worker that it does not have", rank.number);
+        world.check_locks(rank, worker->vci, "flushes a worker");
         if (world.one_in(2))
             return nullptr;
-        Request *request = world.new_request(nullptr);
+        Request *request = world.new_request(worker, nullptr);
         worker->completions.push_back({request, UCS_OK, world.step_number + world.below(30)});
         return request;
     }
@@ -1265,16 +1541,20 @@ class World {
     static ucs_status_t request_status(void *self, void *request)
     {
         const auto *one = static_cast<Request *>(request);
+        const Rank &rank = *static_cast<Rank *>(self);
         if (one->is_freed)
-            static_cast<Rank *>(self)->world->violate("a request is used that has been freed");
+            rank.world->violate("a request is used that has been freed");
+        rank.world->check_locks(rank, one->worker->vci, "looks at a request");
         return one->is_complete ? UCS_OK : UCS_INPROGRESS;
     }
 
     static void request_free(void *self, void *request)
     {
         auto *one = static_cast<Request *>(request);
+        const Rank &rank = *static_cast<Rank *>(self);
         if (one->is_freed)
-            static_cast<Rank *>(self)->world->violate("a request is freed twice");
+            rank.world->violate("a request is freed twice");
+        rank.world->check_locks(rank, one->worker->vci, "frees a request");
         one->is_freed = true;
     }
 
@@ -1324,7 +1604,8 @@ class World {
         auto &queue = c.to[static_cast<size_t>(other)];
         if (param && param->flags & UCP_AM_SEND_FLAG_RNDV) {
             announced.push_back(std::make_unique<Announced>());
-            *announced.back() = {.connection = &c, .side = ep->side, .request = new_request(param)};
+            *announced.back() = {
+                .connection = &c, .side = ep->side, .request = new_request(ep->worker, param)};
             packet.kind = Packet::Announcement;
             packet.announced = announced.back().get();
             c.announced++;
@@ -1333,7 +1614,7 @@ class World {
         }
         queue.push_back(std::move(packet));
         if (param && param->cb.send && one_in(3)) {
-            Request *request = new_request(param);
+            Request *request = new_request(ep->worker, param);
             ep->worker->completions.push_back({request, UCS_OK, step_number});
             return request;
         }
@@ -1347,6 +1628,7 @@ class World {
         Connection &c = *ep->connection;
         if (ep->is_closed || !rank.has(ep->worker))
             world.violate("rank %d puts over an endpoint that it does not have", rank.number);
+        world.check_locks(rank, ep->worker->vci, "puts");
         Packet packet;
         packet.kind = Packet::Put;
         packet.window = window;
@@ -1367,8 +1649,15 @@ class World {
                                       size_t header_length, const void *data, size_t length,
                                       const ucp_request_param_t *param)
     {
-        return static_cast<Rank *>(self)->world->send(ep, id, header, header_length, data, length,
-                                                      param);
+        Rank &rank = *static_cast<Rank *>(self);
+        // (A window asks for a key inside its own lock and that of VCI 0; all else of the
+        // negotiation is a step.)
+        MPIDI_ZC_path_message_t message{};
+        if (id == MPIDI_ZC_AM_PATH)
+            std::memcpy(&message, header, sizeof message);
+        const bool is_step = id == MPIDI_ZC_AM_PATH && message.kind != MPIDI_ZC_TELL_WANTS;
+        rank.world->check_locks(rank, is_step ? -1 : ep->worker->vci, "sends");
+        return rank.world->send(ep, id, header, header_length, data, length, param);
     }
 
     void answer_bulk(const Announced &of, int to, Packet::Kind kind)
@@ -1387,7 +1676,9 @@ class World {
     static void fetch(void *self, void *descriptor)
     {
         const auto *what = static_cast<Announced *>(descriptor);
-        static_cast<Rank *>(self)->world->answer_bulk(*what, what->side, Packet::Fetch);
+        const Rank &rank = *static_cast<Rank *>(self);
+        rank.world->check_locks(rank, what->connection->worker[0]->vci, "fetches");
+        rank.world->answer_bulk(*what, what->side, Packet::Fetch);
     }
 
     static void complete(Request *request, ucs_status_t status)
@@ -1445,6 +1736,11 @@ class World {
         case Packet::PutDone:
             c.puts[static_cast<size_t>(side)]--;
             break;
+        case Packet::WireRequest:
+        case Packet::WireReply:
+        case Packet::WireDone:
+            wire(c, static_cast<size_t>(side), packet.kind);
+            break;
         }
     }
 
@@ -1452,6 +1748,7 @@ class World {
     {
         Rank &rank = *static_cast<Rank *>(self);
         World &world = *rank.world;
+        world.check_locks(rank, vci, "makes progress");
         Worker &worker = *rank.workers[static_cast<size_t>(vci)];
         if (world.options.vcis > 1 && !world.options.round_robin) {
             // What is under way on a VCI may take longer than all that is told on the first one.
@@ -1470,8 +1767,9 @@ class World {
         for (size_t i = 0; i < worker.completions.size();) {
             const auto completion = worker.completions[i];
             const Connection *flushed = completion.request->flushes;
-            if (completion.due > step_number ||
-                (flushed && !flushed->is_dead && flushed->puts[completion.request->side] > 0)) {
+            if (completion.due > step_number || (flushed && !flushed->is_dead &&
+                                                 (flushed->puts[completion.request->side] > 0 ||
+                                                  !flushed->wired[completion.request->side]))) {
                 i++;
                 continue;
             }
@@ -1497,7 +1795,7 @@ class World {
             for (Connection *c : worker.connections) {
                 for (int side = 0; side < 2; side++) {
                     if (c->worker[static_cast<size_t>(side)] == &worker &&
-                        !c->to[static_cast<size_t>(side)].empty())
+                        !c->to[static_cast<size_t>(side)].empty() && !stalls(*c))
                         ready.emplace_back(c, side);
                 }
             }
@@ -1559,6 +1857,8 @@ const zc_test_world_t World::calls = {
     .fails = fails,
     .now_ns = now_ns,
     .abort = abort,
+    .lock = lock,
+    .unlock = unlock,
     .worker_open = worker_open,
     .worker_close = worker_close,
     .ep_create = rank_ep_create,
@@ -1629,6 +1929,7 @@ Options options_of(uint64_t seed)
     o.vcis = std::array{1, 1, 2, ZC_TEST_VCIS}[static_cast<size_t>(below(4))];
     if (o.vcis > 1)
         o.seconds *= 2; // a rank looks at each VCI in two of three steps
+    o.stalls = below(2) == 0;
     return o;
 }
 
@@ -1639,14 +1940,16 @@ void report(const char *what, const Statistics &s)
         "to %d at a time; refused %llu times; stale copies refused %llu times; ended %llu times; "
         "%llu puts of UCX, "
         "%llu keys to memory that was registered anew; by other VCIs than the first, %llu messages "
-        "came before BOUND, and %llu packets of credit\n",
+        "came before BOUND, and %llu packets of credit; while a thread took all locks, others sent "
+        "%llu messages, and had all before it %llu times; %llu steps of landing threads\n",
         what, static_cast<unsigned long long>(s.schedules),
         static_cast<unsigned long long>(s.steps), static_cast<unsigned long long>(s.left),
         static_cast<unsigned long long>(s.together), s.most,
         static_cast<unsigned long long>(s.refused), static_cast<unsigned long long>(s.stale),
         static_cast<unsigned long long>(s.ended), static_cast<unsigned long long>(s.puts),
         static_cast<unsigned long long>(s.keys), static_cast<unsigned long long>(s.early),
-        static_cast<unsigned long long>(s.credits));
+        static_cast<unsigned long long>(s.credits), static_cast<unsigned long long>(s.sent_between),
+        static_cast<unsigned long long>(s.overtaken), static_cast<unsigned long long>(s.landing));
     if (getenv("ZC_PATH_VERBOSE")) {
         for (const auto &[why, nr] : s.why)
             printf("  refused: %s: %llu\n", why.c_str(), static_cast<unsigned long long>(nr));
@@ -1704,6 +2007,9 @@ TEST(Path, RandomSchedules)
     EXPECT_GE(statistics.most, 5);
     EXPECT_GT(statistics.early, 0U);
     EXPECT_GT(statistics.credits, statistics.schedules);
+    EXPECT_GT(statistics.sent_between, statistics.schedules);
+    EXPECT_GT(statistics.overtaken, statistics.schedules);
+    EXPECT_GT(statistics.landing, statistics.schedules);
     // The last messages to or of a rank that is gone: without them a schedule says little.
     EXPECT_GT(statistics.lost[MPIDI_ZC_TELL_QUIET], 0U);
     EXPECT_GT(statistics.lost[MPIDI_ZC_TELL_RESUME], 0U);
@@ -1754,8 +2060,49 @@ class PathScenario : public testing::Test {
             throw std::runtime_error("there are too many");
     }
 
+    void await(World &world, int rank, int state)
+    {
+        const uint64_t limit = world.now() + 60000;
+        while (world[rank].state != state && world.goes_on() && world.now() < limit)
+            world.steps(1);
+        EXPECT_TRUE(world[rank].state == state || !world.goes_on()) << world[rank].why;
+    }
+
     int nr = 0, nr_wrong = 0;
 };
+
+// What a rank has done on another VCI, for the first time, is under way when it, or the other,
+// leaves: its connections may be slower than that of the first VCI.
+TEST_F(PathScenario, FirstContactOfAnotherVci)
+{
+    for (int ranks = 2; ranks <= 3; ranks++) {
+        for (unsigned what = 0; what < 12; what++) {
+            for (int after = 0; after < 60; after++) {
+                const int actor = static_cast<int>(what & 1),
+                          mover = static_cast<int>(what >> 1 & 1);
+                const auto act = std::array{Rank::Announce, Rank::PutTo, Rank::Credit}[what >> 2];
+                Options o = quiet(ranks, static_cast<uint64_t>(after) + 60 * what + 1);
+                o.vcis = 2 + after % 2;
+                o.traffic = 0;
+                o.stalls = true;
+                World world(o);
+                for (int time = 0; time < 3; time++) {
+                    if (act == Rank::Credit) { // where there is a connection
+                        world.act(actor, {Rank::Send, 1 - actor, 1});
+                        world.steps(20);
+                    }
+                    world.act(actor, {act, 1 - actor, 1});
+                    world.steps(after % 12);
+                    world.leave(mover);
+                    await(world, mover, Rank::Away);
+                    world.come_back(mover);
+                    await(world, mover, Rank::Idle);
+                }
+                end(world, "%d ranks, %u, after %d", ranks, what, after);
+            }
+        }
+    }
+}
 
 // The orders meet each other at all times: PAUSE that crosses PAUSE, and a rank that joins in each
 // state.

@@ -15,7 +15,6 @@
 #define ZC_CONNECTION_H_INCLUDED
 #define ZC_CONTEXT_H_INCLUDED
 #define ZC_LANDING_THREAD_H_INCLUDED
-#define ZC_VCI_LOCKS_H_INCLUDED
 #define ZC_WORKER_H_INCLUDED
 
 #include <errno.h>
@@ -93,11 +92,15 @@ extern struct zc_test_global {
     bool is_initialized;
 } MPIDI_global;
 
-/* A rank is one thread. */
-#define MPID_THREAD_CS_ENTER(kind, lock) ((void)0)
-#define MPID_THREAD_CS_EXIT(kind, lock) ((void)0)
-#define MPIDI_ZC_vci_locks_enter() ((void)0)
-#define MPIDI_ZC_vci_locks_exit() ((void)0)
+/* A lock is the number of its VCI. */
+typedef struct {
+    int lock;
+} zc_test_vci_t;
+#define MPIDI_VCI(number) ((zc_test_vci_t){.lock = (number)})
+#define MPID_THREAD_CS_ENTER(kind, number) zc_test_lock(number)
+#define MPID_THREAD_CS_EXIT(kind, number) zc_test_unlock(number)
+void zc_test_lock(int vci);
+void zc_test_unlock(int vci);
 
 /* ---- the netmod ---- */
 

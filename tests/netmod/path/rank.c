@@ -105,6 +105,16 @@ int zc_test_gettime(struct timespec *now)
     return 0;
 }
 
+void zc_test_lock(int vci)
+{
+    own.world->lock(own.self, vci);
+}
+
+void zc_test_unlock(int vci)
+{
+    own.world->unlock(own.self, vci);
+}
+
 void zc_test_say(FILE *to, const char *format, ...)
 {
     (void)to, (void)format;
@@ -467,9 +477,8 @@ static void credit_to(int rank, int vci)
 }
 
 /* As connect_target() of zc_win.c, and MPIDI_ZC_rma_start(). */
-static bool put_to(int rank, int window)
+static bool start_put(int rank, MPIR_Win *win)
 {
-    MPIR_Win *win = &own.windows[window];
     MPIDI_ZC_lane_t *lane = lane_on(rank, win->am_vci);
     MPIDI_ZC_target_t *target = &MPIDI_ZC_WIN(win).targets[rank];
     if (target->packed && MPIDI_ZC_windows_connectable(win, rank)) {
@@ -483,8 +492,17 @@ static bool put_to(int rank, int window)
     if (!MPIDI_ZC_win_target_is_open(win, target))
         return false;
     target->started++;
-    own.world->put(own.self, target->ep, window, target->rkey->key);
+    own.world->put(own.self, target->ep, (int)(win - own.windows), target->rkey->key);
     return true;
+}
+
+static bool put_to(int rank, int window)
+{
+    MPIR_Win *win = &own.windows[window];
+    MPID_THREAD_CS_ENTER(VCI, MPIDI_VCI(win->am_vci).lock);
+    const bool does = start_put(rank, win);
+    MPID_THREAD_CS_EXIT(VCI, MPIDI_VCI(win->am_vci).lock);
+    return does;
 }
 
 static bool is_put(int window, uint32_t key)
@@ -606,14 +624,26 @@ bool MPIDI_ZC_arrivals_fetch(MPIDI_ZC_vci_t *vci, uint64_t sender, bool *memory)
     return *memory && all;
 }
 
+/* Returns the first that is not fetched, of @vci or, -1, of any, or NULL. */
+static arrival_t *announced_on(int vci)
+{
+    arrival_t *a = own.arrivals;
+    while (a && (a->is_fetched || (vci >= 0 && a->vci != vci)))
+        a = a->next;
+    return a;
+}
+
 static void fetch_any(void)
 {
-    for (arrival_t *a = own.arrivals; a; a = a->next) {
-        if (!a->is_fetched) {
-            fetch(a);
-            return;
-        }
-    }
+    arrival_t *a = announced_on(-1);
+    if (!a)
+        return;
+    const int vci = a->vci;
+    MPID_THREAD_CS_ENTER(VCI, MPIDI_VCI(vci).lock);
+    a = announced_on(vci); /* another thread may have received that one */
+    if (a)
+        fetch(a);
+    MPID_THREAD_CS_EXIT(VCI, MPIDI_VCI(vci).lock);
 }
 
 static void fetched(void *descriptor)
@@ -650,25 +680,31 @@ static void connect_back(int vci)
 
 /* ---- the simulation's side ---- */
 
-static void step(void)
+static void progress_on(int vci)
 {
-    own.world->program(own.self);
-    for (int v = MPIDI_global.n_vcis - 1; v >= 0; v--) {
-        if (!own.world->progress(own.self, v))
-            continue; /* no thread looks there just now */
-        connect_back(v);
-        if (v == 0) {
-            /* The one or the other thread. */
-            MPIDI_ZC_global.in_landing_thread = !MPIDI_ZC_global.in_landing_thread;
+    MPID_THREAD_CS_ENTER(VCI, MPIDI_VCI(vci).lock);
+    if (own.world->progress(own.self, vci)) { /* else no thread looks there just now */
+        connect_back(vci);
+        if (vci == 0)
             MPIDI_ZC_detach_progress();
-        }
     }
+    MPID_THREAD_CS_EXIT(VCI, MPIDI_VCI(vci).lock);
+}
+
+static void step(bool lands)
+{
+    if (!lands)
+        own.world->program(own.self);
+    MPIDI_ZC_global.in_landing_thread = lands;
+    for (int v = MPIDI_global.n_vcis - 1; v >= 0; v--)
+        progress_on(v);
+    MPIDI_ZC_global.in_landing_thread = false;
 }
 
 void MPIDI_ZC_progress_all(void)
 {
     own.world->pause(own.self);
-    step();
+    step(false);
 }
 
 static void init(const zc_test_world_t *world, void *self, int rank, int size, int vcis,

@@ -6,7 +6,8 @@
  * they are, and rank.c, which takes the place of the rest of the netmod, and of the program. They
  * keep their state in static variables, so each rank is a copy of a shared object.
  *
- * All functions that may end the job, or wait, are called on the fiber of the rank. */
+ * All functions that may end the job, or wait, are called on a fiber of the rank: one for each of
+ * its threads, of which there are as many as VCIs. */
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -45,6 +46,9 @@ typedef struct {
     bool (*fails)(void *self, const char *what); /* is this call to fail? */
     uint64_t (*now_ns)(void *self);
     void (*abort)(void *self, const char *text); /* does not return */
+    /* The locks of VCIs. Other threads of the rank may run whenever one is taken or given back. */
+    void (*lock)(void *self, int vci);
+    void (*unlock)(void *self, int vci);
     /* the network */
     ucp_worker_h (*worker_open)(void *self, int vci, char address[ZC_TEST_ADDRESS]);
     void (*worker_close)(void *self, ucp_worker_h worker);
@@ -79,12 +83,13 @@ typedef struct {
     void (*init)(const zc_test_world_t *world, void *self, int rank, int size, int vcis,
                  const char *addresses, const ucp_worker_h *workers, int nodes, zc_test_bulk_t bulk,
                  int seconds);
-    void (*step)(void);     /* progress */
+    /* Progress on all VCIs. @lands: by the landing thread, while no other thread is in MPI. */
+    void (*step)(bool lands);
     void (*finalize)(void); /* the program is in MPI_Finalize from here on */
     void (*end)(void);      /* frees all */
-    /* False: there was an error, and the message is not sent. */
+    /* False: there was an error, and the message is not sent. Inside the lock of @vci. */
     bool (*send)(int rank, int vci, uint32_t value, bool announced);
-    /* Credit is returned to @rank, if there is a connection. */
+    /* Credit is returned to @rank, if there is a connection. Inside the lock of @vci. */
     void (*credit)(int rank, int vci);
     /* The program puts something into memory of @rank. False: UCX does not do it. */
     bool (*put)(int rank, int window);
