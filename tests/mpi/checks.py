@@ -69,11 +69,11 @@ def no_keys_anew(times):
     return judge
 
 
-def on_several_vcis(times, ranks, windows=False):
-    """The same as left(), or keys_anew() where there are WINDOWS, and the lanes of further VCIs than the first,
-    which has to have them, were connected anew."""
+def on_several_vcis(times, ranks, judge_first):
+    """The same as JUDGE_FIRST, which is one of the checks above, and the lanes of further VCIs than the first, which
+    has to have them, were connected anew."""
     def judge(stats):
-        note = (keys_anew if windows else left)(times)(stats)
+        note = judge_first(stats)
         made = stats["endpoints"] - stats["bulk_endpoints"]
         least = 3 * times * (ranks - 1)
         check(made >= least, f"only {made} endpoints but for bulk: 1 VCI makes {2 * times * (ranks - 1)}")

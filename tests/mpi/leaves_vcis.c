@@ -14,7 +14,9 @@
  *   windows      of each communicator
  *   computing    now and then no thread is in MPI
  *   blocked      one thread of each rank is in a receive, on a communicator of its own, all the
- * time alone        the others do nothing but that: no thread asks for progress on the first VCI
+ *                time
+ *   alone        the others do nothing but that: no thread asks for progress on the first VCI
+ *   probing      but for one of rank 0
  */
 #include "marks.h"
 #include <pthread.h>
@@ -27,7 +29,7 @@ enum { SIZES = sizeof sizes / sizeof sizes[0] };
 static struct {
     const char *file;
     int number;
-    int messages, collectives, windows, computing, blocked, alone;
+    int messages, collectives, windows, computing, blocked, alone, probing;
 } job;
 
 typedef struct {
@@ -259,6 +261,22 @@ static void give_word(void)
         MPI_Send(&word, 1, MPI_INT, to, GO_ON, waiting);
 }
 
+/** probe_for_nothing - makes progress on the first VCI */
+static void probe_for_nothing(void)
+{
+    int flag;
+    MPI_Iprobe(MPI_ANY_SOURCE, NEVER, MPI_COMM_WORLD, &flag, MPI_STATUS_IGNORE);
+    CHECK(!flag, "a message that nobody sends");
+}
+
+/** add_ranks - of all, over the first VCI, on which the orders were */
+static void add_ranks(void)
+{
+    int sum = check_rank;
+    MPI_Allreduce(MPI_IN_PLACE, &sum, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
+    CHECK(sum == check_ranks * (check_ranks - 1) / 2, "the sum of all ranks is %d", sum);
+}
+
 static int wants(int argc, char **argv, const char *what)
 {
     for (int i = 3; i < argc; i++)
@@ -281,6 +299,7 @@ int main(int argc, char **argv)
     job.windows = wants(argc, argv, "windows");
     job.computing = wants(argc, argv, "computing");
     job.alone = wants(argc, argv, "alone");
+    job.probing = wants(argc, argv, "probing");
     job.blocked = job.alone || wants(argc, argv, "blocked");
 
     /* The first communicators are on the first VCIs, MPI_COMM_WORLD on the first of all. */
@@ -296,8 +315,11 @@ int main(int argc, char **argv)
         CHECK(pthread_create(&threads[i], NULL, work, &workers[i]) == 0, "no thread");
     for (int i = 0; i < WORKERS && !job.alone; i++)
         pthread_join(threads[i], NULL);
-    while (job.alone && check_rank == 0 && found(job.file) < job.number)
+    while (job.alone && check_rank == 0 && found(job.file) < job.number) {
+        if (job.probing)
+            probe_for_nothing();
         check_sleep_ms(10);
+    }
     if (job.blocked) {
         give_word();
         pthread_join(waits, NULL);
@@ -305,6 +327,7 @@ int main(int argc, char **argv)
     for (int i = 0; i < WORKERS && !job.alone; i++)
         finish(&workers[i]);
     MPI_Comm_free(&waiting);
+    add_ranks();
     if (check_rank == 0)
         printf("# %d rounds\n", workers[0].rounds);
     return check_finish();

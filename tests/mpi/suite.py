@@ -103,12 +103,14 @@ def leaves_windows(suffix, what="all", told="1", times=100, check=None, timeout=
 
 
 def leaves_vcis(suffix, what="messages collectives", vcis=4, ranks=3, told="1", times=50, environment=None,
-                check=None, timeout=600, **more):
-    """The same while threads of all send to each other on several VCIs."""
+                check=None, judge_first=None, timeout=600, **more):
+    """The same while threads of all send to each other on several VCIs, of which more than the first are connected
+    anew. JUDGE_FIRST: what else the statistics have to show."""
     number = times * (told.count(",") + 1)
+    judge_first = judge_first or (keys_anew if "windows" in what else left)(number)
     return leaves(f"vcis-{suffix}", what, ranks=ranks, told=told, times=times, program="leaves_vcis",
                   environment={NUM_VCIS: str(vcis), **(environment or {})}, timeout=timeout,
-                  check=check or on_several_vcis(number, ranks, "windows" in what), **more)
+                  check=check or on_several_vcis(number, ranks, judge_first), **more)
 
 
 # Windows are reached by active messages, and not by UCX.
@@ -513,17 +515,21 @@ TESTS = [
       for vcis, ranks, times in ((2, 2, 100), (4, 2, 100), (2, 3, 50), (4, 3, 50), (4, 8, 10))),
     leaves_vcis("16", vcis=MOST_VCIS, times=20),
     leaves_vcis("no-thread", environment={CVAR + "LANDING_THREAD": "0"}),
-    leaves_vcis("computes", "messages computing", check=left(50)),
+    leaves_vcis("computes", "messages computing"),
     leaves_vcis("blocked", "messages blocked", vcis=2),
     # No thread asks for progress on the first VCI.
     *(leaves_vcis(f"alone{suffix}", "alone", vcis=2, ranks=2, times=20, check=left_in_silence(20), timeout=120,
                   environment=environment)
       for suffix, environment in (("", {}), ("-no-thread", {CVAR + "LANDING_THREAD": "0"}))),
+    # Nor does progress on another VCI look there, so the other rank does not answer.
+    leaves_vcis("no-global-progress", "alone probing", vcis=2, ranks=2, told="0", times=3, options=("-e", "in time"),
+                environment={"MPIR_CVAR_CH4_GLOBAL_PROGRESS": "0", CVAR + "DETACH_SECONDS": "1"}, check=nothing_left,
+                says="does not leave: not all ranks have answered in time .rank 1", timeout=120),
     leaves_vcis("windows", "messages windows"),
     leaves_vcis("windows-computing", "windows computing", ranks=2),
     leaves_vcis("windows-two-together", "windows messages", told="0,2", times=20, options=("-g",)),
-    leaves_vcis("windows-by-messages", "windows", environment={**BY_MESSAGES}, check=left(50)),
-    leaves_vcis("announced", "messages", check=left(50, apart=True),
+    leaves_vcis("windows-by-messages", "windows", environment={**BY_MESSAGES}, judge_first=left(50)),
+    leaves_vcis("announced", "messages", judge_first=left(50, apart=True),
                 environment={CVAR + "LANDING_THRESHOLD": "inf", CVAR + "RNDV_THRESHOLD": "1k",
                              CVAR + "LANDING_BUDGET": "1m", CVAR + "BULK_APART": "1"}),
     leaves_vcis("one-connection", environment={CVAR + "BULK_APART": "0"}),
