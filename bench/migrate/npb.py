@@ -48,7 +48,7 @@ SIZES = {
 
 
 def arguments(program, size, ranks, steps):
-    """Of PROGRAM, whose problem has this SIZE, "small" or "large"."""
+    """Of PROGRAM, whose problem has this SIZE (SIZES)."""
     problem = SIZES[size].get(program)
     if program == "ep":
         return (steps * ranks,)
