@@ -81,11 +81,12 @@ void MPIDI_ZC_spare_look(int ranks)
         return;
     }
     const uint64_t *mask = MPIDI_ZC_processors_own(&words);
-    const uint64_t begin = now_of(CLOCK_MONOTONIC);
+    /* Not by the clock: it may lose its processor meanwhile, above all where that is busy. */
+    const uint64_t begin = now_of(CLOCK_THREAD_CPUTIME_ID);
     const bool answered = ask(mask, words, &idle_ns);
-    const uint64_t end = now_of(CLOCK_MONOTONIC);
+    const uint64_t cost = now_of(CLOCK_THREAD_CPUTIME_ID) - begin;
     if (answered) {
-        MPIDI_ZC_spare_answered(&spare, end, end - begin, idle_ns,
+        MPIDI_ZC_spare_answered(&spare, now_of(CLOCK_MONOTONIC), cost, idle_ns,
                                 MPIDI_ZC_share_count(mask, words), ranks);
     } else {
         spare = (MPIDI_ZC_spare_t) {.next_ns = UINT64_MAX };    /* there is no such file here */

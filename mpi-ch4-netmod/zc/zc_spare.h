@@ -57,7 +57,7 @@ static inline bool MPIDI_ZC_spare_read(const char *line, const uint64_t * mask, 
     return true;
 }
 
-/* Takes note of an answer at @now_ns, which took @cost_ns: the processors have been idle for @idle_ns
+/* Takes note of an answer at @now_ns, which took the thread @cost_ns of a processor: the processors have been idle for @idle_ns
  * since the start of the system. @processors of them are shared by @ranks ranks. */
 static inline void MPIDI_ZC_spare_answered(MPIDI_ZC_spare_t * spare, uint64_t now_ns,
                                            uint64_t cost_ns, uint64_t idle_ns, int processors,
