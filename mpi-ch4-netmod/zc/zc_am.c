@@ -343,9 +343,11 @@ static void check_memory(const void *allocated)
  * the buffer and crashes (uct_tcp_ep_replace_ep()). So a message, above all an announced one,
  * waits until UCX's callback has returned and all endpoints to its sender are made. One that was
  * announced over the connection of all other messages needs none but that: nothing but
- * announcements travels over those for bulk before this process has its own endpoint. (A message
- * that is answered with bulk, from within the callback, has arrived over the connection of all
- * other messages: UCX may give the new endpoint a different one.) */
+ * announcements travels over those for bulk before this process has its own endpoint. Nor does a
+ * message that is answered with bulk, from within the callback, make an endpoint for that: the answer
+ * is announced over the connection of all else (MPIDI_ZC_am_want_bulk()). Where a rank comes back with a
+ * port that it has had before (zc_path.h), the two sides count their connections differently, and the
+ * new endpoint's may be the one that is being read. */
 
 struct MPIDI_ZC_unconnected {
     struct MPIDI_ZC_unconnected *next;
@@ -375,15 +377,34 @@ static bool is_connected(const MPIDI_ZC_vci_t * vci, uint64_t sender,
                      !(apart && lane->bulk_apart && lane->bulk == 0));
 }
 
-static void await_connection(MPIDI_ZC_vci_t * vci, uint64_t sender, bool announced)
+/* Returns what it has noted. NULL: there is no memory. */
+static const MPIDI_ZC_unconnected_t *note_unconnected(MPIDI_ZC_vci_t * vci, uint64_t sender,
+                                                      bool announced)
 {
     MPIDI_ZC_unconnected_t *one = MPL_malloc(sizeof(*one), MPL_MEM_OTHER);
-    check_memory(one);
-    one->sender = sender;
-    one->announced = announced;
-    one->next = vci->unconnected;
-    vci->unconnected = one;
-    vci->to_do = true;
+
+    if (likely(one)) {
+        one->sender = sender;
+        one->announced = announced;
+        one->next = vci->unconnected;
+        vci->unconnected = one;
+        vci->to_do = true;
+    }
+    return one;
+}
+
+static void await_connection(MPIDI_ZC_vci_t * vci, uint64_t sender, bool announced)
+{
+    check_memory(note_unconnected(vci, sender, announced));
+}
+
+void MPIDI_ZC_am_want_bulk(MPIDI_ZC_vci_t * vci, int rank)
+{
+    const MPIDI_ZC_unconnected_t *last = vci->unconnected;
+
+    if (!last || last->sender != (uint64_t) rank || !last->announced) {
+        (void) note_unconnected(vci, rank, true);
+    }
 }
 
 void MPIDI_ZC_am_await(MPIDI_ZC_vci_t * vci, uint64_t sender)

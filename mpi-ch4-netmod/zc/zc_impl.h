@@ -76,6 +76,10 @@ MPL_STATIC_INLINE_PREFIX int MPIDI_ZC_transfer_error(int before, const char *wha
 void MPIDI_ZC_connect_back(MPIDI_ZC_vci_t * vci);
 void MPIDI_ZC_unconnected_drop(MPIDI_ZC_vci_t * vci);
 
+/* Makes the endpoint for bulk to @rank at the next progress, if there is memory for the note. It is called
+ * in callbacks. */
+void MPIDI_ZC_am_want_bulk(MPIDI_ZC_vci_t * vci, int rank);
+
 /* Calls MPIDI_ZC_foreign_connect_back() for @sender, of another world, at the next progress. */
 void MPIDI_ZC_am_await(MPIDI_ZC_vci_t * vci, uint64_t sender);
 
@@ -89,7 +93,9 @@ MPL_STATIC_INLINE_PREFIX unsigned MPIDI_ZC_worker_progress(MPIDI_ZC_vci_t * vci)
     if (unlikely(__atomic_load_n(&vci->has_ends, __ATOMIC_RELAXED))) {
         MPIDI_ZC_foreign_vcis_end(vci);
     }
+    vci->in_callbacks = true;
     unsigned events = ucp_worker_progress(vci->worker);
+    vci->in_callbacks = false;
     if (unlikely(vci->has_losses) && events == 0) {
         MPIDI_ZC_foreign_end_losses(vci);
     }

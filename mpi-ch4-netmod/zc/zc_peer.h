@@ -88,12 +88,17 @@ MPL_STATIC_INLINE_PREFIX int MPIDI_ZC_lane_endpoint(const MPIDI_ZC_addr_t * peer
  * will be none, which is counted, and reported once. It is called inside the lock of @vci. */
 void MPIDI_ZC_lane_connect_bulk(const MPIDI_ZC_addr_t * peer, MPIDI_ZC_lane_t * lane, int vci);
 
-/* Returns the endpoint for messages that are announced on @lane, which has an endpoint. */
+/* Returns the endpoint for messages that are announced on @lane, which has an endpoint. None is made in a
+ * callback of UCP (zc_am.c says why). */
 MPL_STATIC_INLINE_PREFIX ucp_ep_h MPIDI_ZC_lane_bulk_endpoint(const MPIDI_ZC_addr_t * peer,
                                                               MPIDI_ZC_lane_t * lane, int vci)
 {
     if (unlikely(lane->bulk_apart && lane->bulk == 0)) {
-        MPIDI_ZC_lane_connect_bulk(peer, lane, vci);
+        if (MPIDI_ZC_VCI(vci).in_callbacks) {
+            MPIDI_ZC_am_want_bulk(&MPIDI_ZC_VCI(vci), MPIDI_ZC_world_rank_of(peer));
+        } else {
+            MPIDI_ZC_lane_connect_bulk(peer, lane, vci);
+        }
     }
     return lane->bulk ? MPIDI_ZC_VCI(vci).bulk.eps[lane->bulk] : lane->ep;
 }

@@ -101,6 +101,7 @@ typedef struct {
     int nr_landing;             /* of those, into landing memory */
     int nr_announced;           /* sends that have been announced and not fetched yet */
     struct MPIDI_ZC_arrival *free_arrivals;
+    bool in_callbacks;          /* UCP makes progress, and may be calling back */
     bool to_do;                 /* MPIDI_ZC_connect_back() is to be called: */
     MPIDI_ZC_unconnected_t *unconnected;        /* senders of messages that wait for endpoints */
     /* atomic: connections that end, and those whose process has died: zc_foreign_vcis.h */

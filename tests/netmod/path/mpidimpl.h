@@ -139,7 +139,7 @@ typedef struct {
     ucp_worker_h worker;
     ucp_address_t *address;
     size_t address_length;
-    bool to_do;
+    bool in_callbacks, to_do;
     MPIDI_ZC_lane_t *lanes;
     MPIDI_ZC_stats_t stats;
     struct {
@@ -174,6 +174,7 @@ extern struct zc_test_netmod {
                          MPIDI_ZC_error_class(status), "", "", what, ucs_status_string(status))
 void MPIDI_ZC_end_job_if(int mpi_errno);
 void MPIDI_ZC_progress_all(void);
+void MPIDI_ZC_am_want_bulk(MPIDI_ZC_vci_t *vci, int rank);
 void MPIDI_ZC_path_announces(int rank, int vci);
 void MPIDI_ZC_path_announced(int rank, int vci);
 #define MPIDI_ZC_bundle_end(vci) ((void)(vci))

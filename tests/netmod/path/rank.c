@@ -191,6 +191,12 @@ ucs_status_t MPIDI_ZC_channel_send_short(ucp_ep_h ep, unsigned id, const void *h
     return UCS_PTR_IS_ERR(request) ? UCS_PTR_STATUS(request) : UCS_OK;
 }
 
+void MPIDI_ZC_am_want_bulk(MPIDI_ZC_vci_t *vci, int rank)
+{
+    (void)vci, (void)rank;
+    MPID_Abort(NULL, MPI_ERR_OTHER, 1, "the program announces nothing in a callback");
+}
+
 void MPIDI_ZC_channel_must_send(ucs_status_t status)
 {
     if (status == UCS_ERR_NO_MEMORY)
