@@ -3,6 +3,7 @@
 #define ZC_TESTS_HOLDER_FORKED_H_INCLUDED
 
 #include <atomic>
+#include <chrono>
 #include <csignal>
 #include <cstdint>
 #include <fcntl.h>
@@ -77,6 +78,9 @@ class forked {
 };
 
 constexpr std::size_t kPage = known_pages::kPage;
+
+/** Where a test is not about patience: a thread may have to wait long for a processor. */
+constexpr std::chrono::minutes kPatience{1};
 
 /** Memory of whole pages, private unless it is said otherwise. */
 inline char *pages_of_memory(std::size_t count, int flags = MAP_PRIVATE)
