@@ -33,6 +33,18 @@ class PromisedRoomTest : public testing::Test {
         return promised_room::make(
             kib, [&](const promised_memory &) { return what; }, path());
     }
+    /** Others may have the lock for longer than it waits, where processors are few. */
+    promised_room make_patiently(std::uint64_t kib, const promised_room::decision &decide) const
+    {
+        for (;;) {
+            try {
+                return promised_room::make(kib, decide, path());
+            } catch (const error &problem) {
+                if (problem.code() != EBUSY)
+                    throw;
+            }
+        }
+    }
     promised_memory made() const { return promised_room::made(path()); }
     std::string path() const { return folder_ + "/promises"; }
 
@@ -264,31 +276,42 @@ TEST_F(PromisedRoomTest, SomeAreManyAtOnce)
 TEST_F(PromisedRoomTest, AProcessAloneDecides)
 {
     constexpr int kProcesses = 8;
-    const auto tell = [this](pid_t &pid) {
+    int decided[2], over[2]; /* each tells what it was promised, and keeps it until all have */
+    ASSERT_EQ(pipe(decided), 0);
+    ASSERT_EQ(pipe(over), 0);
+    const auto tell = [&](pid_t &pid) {
         pid = fork();
         if (pid != 0)
             return;
-        const promised_room mine = promised_room::make(
-            1000,
-            [](const promised_memory &others) -> std::optional<host_memory> {
+        close(over[1]);
+        const promised_room mine =
+            make_patiently(1000, [](const promised_memory &others) -> std::optional<host_memory> {
                 usleep(10'000);
                 if (others.all >= 3000)
                     return {};
                 return host_memory{1000, 1000};
-            },
-            path());
-        usleep(500'000);
-        _exit(mine.fd() >= 0 ? 1 : 0);
+            });
+        char word = mine.fd() >= 0 ? 1 : 0;
+        if (write(decided[1], &word, 1) != 1)
+            _exit(1);
+        _exit(read(over[0], &word, 1) != 0); /* its end */
     };
     pid_t pids[kProcesses];
     for (pid_t &pid : pids)
         tell(pid);
-    int promised = 0;
+    close(decided[1]);
+    int promised = 0, told = 0;
+    for (char word = 0; told < kProcesses && read(decided[0], &word, 1) == 1; told++)
+        promised += word;
+    close(over[1]);
     for (const pid_t pid : pids) {
-        int status = 0;
+        int status = -1;
         waitpid(pid, &status, 0);
-        promised += WEXITSTATUS(status);
+        EXPECT_EQ(status, 0);
     }
+    close(decided[0]);
+    close(over[0]);
+    EXPECT_EQ(told, kProcesses);
     EXPECT_EQ(promised, 3);
 }
 
