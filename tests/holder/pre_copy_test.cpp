@@ -386,8 +386,8 @@ TEST(PreCopyTest, DoesNotJudgeALinkByItsBeginning)
     char *at = pages_of_memory(kMany);
     forked other([&] { mark_pages(at, 1, kMany); });
     pre_copy copy(other.pid(), kNoEnd);
-    outgoing out(stream_id::image, 16 * outgoing::kLongest);
-    copy.end_by(std::chrono::steady_clock::now() + std::chrono::seconds(12));
+    outgoing out(stream_id::image, 2 * rank_memory::kAtOnce);
+    copy.end_by(std::chrono::steady_clock::now() + std::chrono::seconds(60));
     while (copy.can_push(out))
         copy.push(out);
     EXPECT_LT(copy.bytes(), kMany * kPage / 16);
