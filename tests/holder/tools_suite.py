@@ -263,7 +263,7 @@ def two_groups_at_once(setup):
     with ring(setup, kind=Apart, ranks=2) as job:
         job.fault("dump late")
         first = job.start(1, *job.move_words([0], 3))
-        time.sleep(1)
+        job.wait_for_fault()
         second = job.start(2, *job.move_words([1], 3))
         ends = [job.end(each) for each in (first, second)]
         for status, said, errors in ends:
@@ -273,7 +273,7 @@ def two_groups_at_once(setup):
         # With less time than the other rank is away.
         job.fault("dump late")
         first = job.start(1, *job.move_words([0], 1))
-        time.sleep(1)
+        job.wait_for_fault()
         job.refuses(["--timeout", 1, *job.move_words([1], 2)], BUSY, "the rank refuses: ", on=2)
         check(job.end(first)[0] == DONE, "the first does not move")
         job.finish()
@@ -286,7 +286,7 @@ def another_has_moved(setup):
     with ring(setup, kind=Apart) as job:
         job.fault("dump late")
         first = job.start(1, *job.move_words([0], 3))
-        time.sleep(1)
+        job.wait_for_fault()
         said = job.refuses(job.move_words([0], 2), REFUSED, "it is on h3, not on h1 any more", on=2)
         check(ranks_in(said, "stayed") == [0], f"it says {said}")
         check(job.end(first)[0] == DONE, "the first does not move")
