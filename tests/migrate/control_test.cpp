@@ -3,6 +3,7 @@
 
 #include <atomic>
 #include <chrono>
+#include <functional>
 #include <sys/stat.h>
 #include <thread>
 
@@ -17,17 +18,36 @@ namespace {
 using control::ask_job;
 using control::jobs_in;
 
+const char *const kMove = R"({"command":"move","moves":[{"rank":1,"host":"a"}]})";
+
 class ControlTest : public testing::Test {
   protected:
-    std::string ask(const std::string &line) { return ask_job(place_, "job", line, 10); }
+    std::string ask(const std::string &line) { return ask_job(place_, "job", line, 60); }
+    /** A request that waits too briefly for @server to take it. Returns the answer to the one that
+     * it has taken, about which it has done @then. */
+    std::string ask_until_taken(
+        control_server &server, const std::function<void()> &then = [] {})
+    {
+        std::atomic<bool> taken = false;
+        std::string answer;
+        std::thread asker([&] {
+            do
+                answer = ask(kMove);
+            while (!taken);
+        });
+        while (!server.take())
+            std::this_thread::yield();
+        taken = true;
+        then();
+        asker.join();
+        return answer;
+    }
 
     const scratch_directory scratch_;
     const std::string place_ = scratch_.path() + "/sockets";
     std::atomic<std::int64_t> safe_points_{7};
     std::atomic<int> rung_{0};
 };
-
-const char *const kMove = R"({"command":"move","moves":[{"rank":1,"host":"a"}]})";
 
 TEST_F(ControlTest, StatusIsAnsweredAtOnce)
 {
@@ -136,11 +156,7 @@ TEST_F(ControlTest, ARequestTakenAndNotHeldIsAnsweredInTime)
     control_server server(
         place_, "job", 2, 0.2, 1, safe_points_, [](const request &) { return nullptr; },
         [&] { rung_++; });
-    std::string answer;
-    std::thread asker([&] { answer = ask(kMove); });
-    while (!server.take())
-        std::this_thread::yield();
-    asker.join();
+    const std::string answer = ask_until_taken(server);
     EXPECT_NE(answer.find("\"code\":" + std::to_string(ETIMEDOUT)), std::string::npos) << answer;
     EXPECT_FALSE(server.hold()); /* too late */
     EXPECT_NE(ask(kMove).find("another request is under way"), std::string::npos);
@@ -154,13 +170,10 @@ TEST_F(ControlTest, RankZeroHasTheLastWordOnARequestThatItHasTaken)
     control_server server(
         place_, "job", 2, 0.2, 1, safe_points_, [](const request &) { return nullptr; },
         [&] { rung_++; });
-    std::string answer;
-    std::thread asker([&] { answer = ask(kMove); });
-    while (!server.take())
-        std::this_thread::yield();
-    std::this_thread::sleep_for(std::chrono::milliseconds(600));
-    server.finish("rank 1 is missing");
-    asker.join();
+    const std::string answer = ask_until_taken(server, [&] {
+        std::this_thread::sleep_for(std::chrono::milliseconds(600));
+        server.finish("rank 1 is missing");
+    });
     EXPECT_EQ(answer, "rank 1 is missing");
 }
 
@@ -169,14 +182,11 @@ TEST_F(ControlTest, ARequestThatIsHeldMayTakeItsTime)
     control_server server(
         place_, "job", 2, 0.2, 1, safe_points_, [](const request &) { return nullptr; },
         [&] { rung_++; });
-    std::string answer;
-    std::thread asker([&] { answer = ask(kMove); });
-    while (!server.take())
-        std::this_thread::yield();
-    EXPECT_TRUE(server.hold());
-    std::this_thread::sleep_for(std::chrono::milliseconds(600));
-    server.finish(R"({"ok":true})");
-    asker.join();
+    const std::string answer = ask_until_taken(server, [&] {
+        EXPECT_TRUE(server.hold());
+        std::this_thread::sleep_for(std::chrono::milliseconds(600));
+        server.finish(R"({"ok":true})");
+    });
     EXPECT_EQ(answer, R"({"ok":true})");
 }
 
