@@ -134,15 +134,19 @@ static void connect_in_vain(const char *port)
     MPI_Info_free(&info);
 }
 
+enum { FILE_NAME_BYTES = 64, PATIENCE_S = 60 };
+
 static void connect_again(int is_retry, MPI_Comm parent)
 {
-    char port[MPI_MAX_PORT_NAME];
+    char port[MPI_MAX_PORT_NAME], name[FILE_NAME_BYTES];
     MPI_Comm across;
     MPI_Recv(port, MPI_MAX_PORT_NAME, MPI_CHAR, 0, PORT, parent, MPI_STATUS_IGNORE);
+    MPI_Recv(name, sizeof name, MPI_CHAR, 0, PORT, parent, MPI_STATUS_IGNORE);
     MPI_Ssend(NULL, 0, MPI_BYTE, 0, PORT, parent);
     if (is_retry) {
         MPI_Comm_disconnect(&parent);
         connect_in_vain(port);
+        CHECK(unlink(name) == 0, "no %s", name);
     } else {
         check_sleep_ms(300);
     }
@@ -154,16 +158,29 @@ static void connect_again(int is_retry, MPI_Comm parent)
     check_growth();
 }
 
+/* Outside MPI: the child removes it when it has connected in vain. */
+static void await_removal(const char *name)
+{
+    for (const double end = MPI_Wtime() + PATIENCE_S; access(name, F_OK) == 0; check_sleep_ms(1))
+        CHECK(MPI_Wtime() < end, "%s is still there", name);
+}
+
 static void accept_again(int is_retry, MPI_Comm child)
 {
-    char port[MPI_MAX_PORT_NAME];
+    char port[MPI_MAX_PORT_NAME], name[FILE_NAME_BYTES] = "/tmp/zc-flood-worlds-XXXXXX";
     MPI_Comm across;
+    const int fd = mkstemp(name);
+    CHECK(fd >= 0, "cannot make %s", name);
+    close(fd);
     MPI_Open_port(MPI_INFO_NULL, port);
     MPI_Send(port, MPI_MAX_PORT_NAME, MPI_CHAR, 0, PORT, child);
+    MPI_Send(name, sizeof name, MPI_CHAR, 0, PORT, child);
     MPI_Recv(NULL, 0, MPI_BYTE, 0, PORT, child, MPI_STATUS_IGNORE);
     MPI_Comm_disconnect(&child);
     if (is_retry)
-        check_sleep_ms(1500);
+        await_removal(name);
+    else
+        unlink(name);
     MPI_Comm_accept(port, MPI_INFO_NULL, 0, MPI_COMM_SELF, &across);
     step_by_step(across);
     MPI_Comm_disconnect(&across);
