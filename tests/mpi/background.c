@@ -19,12 +19,18 @@ enum { PATIENCE_MS = 30000, COUNT = 200000, ROUNDS = 3, KINDS = 7 };
 
 static char told[64];
 
-/* The last rank has its result: told by a file, since the others are not to enter MPI. */
-static void await_last(void)
+static void name_told(int round, int kind)
+{
+    snprintf(told, sizeof told, "/tmp/zc-background-%llx-%d-%d", (unsigned long long)check_seed,
+             round, kind);
+}
+
+/* Another rank is as far as @what: told by a file, since those that wait are not to enter MPI. */
+static void await_word(const char *what)
 {
     struct stat status;
     for (int ms = 0; stat(told, &status) != 0; ms++) {
-        CHECK(ms < PATIENCE_MS, "%s: the last rank has no result", told);
+        CHECK(ms < PATIENCE_MS, "%s: %s", told, what);
         check_sleep_ms(1);
     }
 }
@@ -114,15 +120,14 @@ static void advances(void)
         out[i] = (uint64_t)check_rank * COUNT + (uint64_t)i;
     for (int round = 0; round < ROUNDS; round++) {
         for (int kind = 0; kind < KINDS; kind++) {
-            snprintf(told, sizeof told, "/tmp/zc-background-%llx-%d-%d",
-                     (unsigned long long)check_seed, round, kind);
+            name_told(round, kind);
             memset(in, 0, COUNT * sizeof *in);
             if (check_rank == 0)
                 remove(told); /* of a run that was killed */
             MPI_Barrier(MPI_COMM_WORLD);
             MPI_Request request = start(kind, out, in, ring);
             if (check_rank < check_ranks - 1)
-                await_last();
+                await_word("the last rank has no result");
             if (kind == 6) {
                 MPI_Status status;
                 MPI_Wait(&request, &status);
@@ -238,22 +243,36 @@ int timerfd_settime(int fd, int flags, const struct itimerspec *when, struct iti
     return (int)syscall(SYS_timerfd_settime, fd, flags, when, old);
 }
 
+/* Rank 0 looks so many times before the other one begins. */
+enum { LOOKS = 100000 };
+
 static void poll_end(void)
 {
-    long looks = 0;
     for (int round = 0; round < 5; round++) {
         MPI_Request request;
+        long looks = 0;
         int flag = 0;
+        name_told(round, 0);
+        if (check_rank == 0)
+            remove(told); /* of a run that was killed */
         MPI_Barrier(MPI_COMM_WORLD);
-        check_sleep_ms(check_rank == 0 ? 50 : 200);
+        if (check_rank == 0)
+            check_sleep_ms(50);
+        else
+            await_word("rank 0 looks no more");
         MPI_Ibarrier(MPI_COMM_WORLD, &request);
         times_set = 0;
-        for (looks = 0; !flag; looks++)
+        for (; !flag; looks++) {
+            if (check_rank == 0 && looks == LOOKS)
+                tell();
             MPI_Test(&request, &flag, MPI_STATUS_IGNORE);
+        }
+        CHECK(check_rank != 0 || looks > LOOKS, "the end after %ld looks", looks);
         CHECK(check_rank != 0 || times_set < 1000 + looks / 10,
               "the timer was set %ld times in %ld looks", times_set, looks);
+        if (check_rank == 0)
+            remove(told);
     }
-    CHECK(check_rank != 0 || looks > 10000, "%ld looks are too few", looks);
 }
 
 int main(int argc, char **argv)
