@@ -1,12 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The even ranks send 4 MiB to the odd ones, which rest for so many milliseconds first; then the
- * even ranks rest. usage: late MS ROUNDS send|ssend|isend|sendrecv [CODE [FIFO]]
+/* The even ranks send 4 MiB to the odd ones, which rest for so many milliseconds from the moment in
+ * which those begin; then the even ranks rest.
+ * usage: late MS ROUNDS send|ssend|isend|sendrecv [CODE [landed]]
  *
- * With FIFO, of two ranks, the odd one does not rest: it reads there, outside of MPI, that the even
- * one's send is over. With a library that holds the sender this does not end. */
-#include <fcntl.h>
-#include <unistd.h>
-
+ * With landed the odd ranks do not rest: they hear, outside of MPI, that the even one's send is
+ * over. With a library that holds the sender this does not end. */
 #include "rest.h"
 
 int main(int argc, char **argv)
@@ -21,15 +19,17 @@ int main(int argc, char **argv)
     char *data = touched(BYTES);
     char dummy = 0;
     MPI_Request request;
-    const int fifo = argc > 5 ? open(argv[5], O_RDWR) : -1;
+    const int landed = argc > 5 && strcmp(argv[5], "landed") == 0;
+    const int fifo = open_fifo(rank / 2);
 
     for (int i = 0; i < rounds; i++) {
         MPI_Barrier(MPI_COMM_WORLD);
+        if (rank % 2 == 0 && !landed)
+            say(fifo);
         if (rank % 2 == 1) {
-            if (fifo < 0)
+            hear(fifo);
+            if (!landed)
                 rest(ms);
-            else if (read(fifo, &dummy, 1) != 1)
-                MPI_Abort(MPI_COMM_WORLD, 1);
             MPI_Recv(data, BYTES, MPI_BYTE, other, 1, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
         } else if (strcmp(how, "ssend") == 0) {
             MPI_Ssend(data, BYTES, MPI_BYTE, other, 1, MPI_COMM_WORLD);
@@ -42,11 +42,13 @@ int main(int argc, char **argv)
         } else {
             MPI_Send(data, BYTES, MPI_BYTE, other, 1, MPI_COMM_WORLD);
         }
-        if (rank % 2 == 0 && fifo >= 0 && write(fifo, "", 1) != 1)
-            MPI_Abort(MPI_COMM_WORLD, 1);
+        if (rank % 2 == 0 && landed)
+            say(fifo);
         if (rank % 2 == 0)
             rest(ms);
     }
+    if (rank % 2 == 0)
+        remove_fifo(rank / 2);
     MPI_Finalize();
     return argc > 4 ? atoi(argv[4]) : 0;
 }
