@@ -14,6 +14,7 @@
  *     -e WHY     expect refusals for this reason only, and no detachment
  *     -t WHY     expect refusals for this reason among the detachments, and go on until there
  *                is one
+ *     -l WHY     a refusal for this reason is no error, and need not come
  *     -x RANK    this rank is stopped again and again for 3 s, with 1.5 s in between
  *     -k RANK    this rank is killed when one of those that are told has left the third time
  *     -g         none comes back before all that are told are away, or a second has passed;
@@ -46,7 +47,7 @@
 #include <unistd.h>
 
 static struct {
-    const char *ranks, *begin, *until, *expected, *tolerated;
+    const char *ranks, *begin, *until, *expected, *tolerated, *allowed;
     int stopped, killed;
     int times, between_ms, away_ms;
     bool stale, census, userfault, group, memory;
@@ -430,8 +431,9 @@ static bool go_round(unsigned *incarnation)
             die("refused for another reason", rest);
         if (options.tolerated && strstr(rest, options.tolerated))
             tolerated++;
-        else if (!options.expected && !strstr(rest, "another rank") &&
-                 !strstr(rest, "no other rank") && !strstr(rest, "MPI_Finalize"))
+        else if (!(options.allowed && strstr(rest, options.allowed)) && !options.expected &&
+                 !strstr(rest, "another rank") && !strstr(rest, "no other rank") &&
+                 !strstr(rest, "MPI_Finalize"))
             die("refused", rest);
         refusals++;
         return true;
@@ -554,7 +556,7 @@ static void stop_now_and_then(void)
 
 int main(int argc, char **argv)
 {
-    for (int option; (option = getopt(argc, argv, "+r:n:w:a:b:u:e:t:x:k:gfmsc")) != -1;) {
+    for (int option; (option = getopt(argc, argv, "+r:n:w:a:b:u:e:t:l:x:k:gfmsc")) != -1;) {
         switch (option) {
         case 'r':
             options.ranks = optarg;
@@ -579,6 +581,9 @@ int main(int argc, char **argv)
             break;
         case 't':
             options.tolerated = optarg;
+            break;
+        case 'l':
+            options.allowed = optarg;
             break;
         case 'x':
             options.stopped = atoi(optarg);
