@@ -16,6 +16,7 @@ noinst_HEADERS     += src/mpid/ch4/netmod/zc/netmod_inline.h     \
                       src/mpid/ch4/netmod/zc/zc_burst.h          \
                       src/mpid/ch4/netmod/zc/zc_cells.h          \
                       src/mpid/ch4/netmod/zc/zc_channel.h        \
+                      src/mpid/ch4/netmod/zc/zc_connecting.h     \
                       src/mpid/ch4/netmod/zc/zc_connection.h     \
                       src/mpid/ch4/netmod/zc/zc_context.h        \
                       src/mpid/ch4/netmod/zc/zc_counter.h        \
@@ -23,6 +24,7 @@ noinst_HEADERS     += src/mpid/ch4/netmod/zc/netmod_inline.h     \
                       src/mpid/ch4/netmod/zc/zc_disconnect.h     \
                       src/mpid/ch4/netmod/zc/zc_flow.h           \
                       src/mpid/ch4/netmod/zc/zc_foreign.h        \
+                      src/mpid/ch4/netmod/zc/zc_foreign_path.h   \
                       src/mpid/ch4/netmod/zc/zc_foreign_vcis.h   \
                       src/mpid/ch4/netmod/zc/zc_handshake.h      \
                       src/mpid/ch4/netmod/zc/zc_idle.h           \
@@ -81,12 +83,14 @@ mpi_core_sources   += src/mpid/ch4/netmod/zc/func_table.c        \
                       src/mpid/ch4/netmod/zc/zc_cells.c          \
                       src/mpid/ch4/netmod/zc/zc_channel.c        \
                       src/mpid/ch4/netmod/zc/zc_comm.c           \
+                      src/mpid/ch4/netmod/zc/zc_connecting.c     \
                       src/mpid/ch4/netmod/zc/zc_context.c        \
                       src/mpid/ch4/netmod/zc/zc_counter.c        \
                       src/mpid/ch4/netmod/zc/zc_detach.c         \
                       src/mpid/ch4/netmod/zc/zc_disconnect.c     \
                       src/mpid/ch4/netmod/zc/zc_flow.c           \
                       src/mpid/ch4/netmod/zc/zc_foreign.c        \
+                      src/mpid/ch4/netmod/zc/zc_foreign_path.c   \
                       src/mpid/ch4/netmod/zc/zc_foreign_vcis.c   \
                       src/mpid/ch4/netmod/zc/zc_handshake.c      \
                       src/mpid/ch4/netmod/zc/zc_idle.c           \

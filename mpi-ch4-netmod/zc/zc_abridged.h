@@ -14,7 +14,8 @@
  *     WHOLE, upid   ────────────────────────────────▶  keeps the first upid that has that id
  *
  * The thread answers while the process computes, so fetching needs no progress on the other side. It
- * is there from the first use of an abridged upid until the netmod ends. */
+ * is there from the first use of an abridged upid until the netmod ends, or the process leaves
+ * (zc_detach.h). */
 
 #include "zc_upid.h"
 

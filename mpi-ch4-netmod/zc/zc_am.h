@@ -142,8 +142,8 @@ MPL_STATIC_INLINE_PREFIX int MPIDI_ZC_am_post(MPIDI_ZC_addr_t * peer, MPIDI_ZC_l
             ep = MPIDI_ZC_lane_bulk_endpoint(peer, lane, vci);
         }
         ((MPIDI_ZC_am_header_t *) am->header)->shares = ep == lane->ep;
-        if (unlikely(MPIDI_ZC_global.paths) && !(peer->self & MPIDI_ZC_FOREIGN)) {
-            am->path_to = MPIDI_ZC_world_rank_of(peer);
+        if (unlikely(MPIDI_ZC_global.paths)) {
+            am->path_to = MPIDI_ZC_path_to(peer);
             MPIDI_ZC_path_announces(am->path_to, vci);
         }
     }

@@ -38,6 +38,7 @@ typedef struct MPIDI_ZC_foreign {
     struct MPIDI_ZC_foreign **others;   /* VCI 0: the connections of the others from 1 on, NULL while
                                          * there are none: zc_foreign_vcis.h; owned */
     struct MPIDI_ZC_foreign *next_given_up, *next_lost;
+    int path;                   /* VCI 0: its number, or -1: zc_foreign_path.h */
     bool told_lost;             /* other VCIs than 0; inside the lock of VCI 0 */
     /* requests of CH4's: zc_foreign.h */
     MPIR_Request *await_answer, *await_ack, *await_part;
@@ -73,6 +74,9 @@ void MPIDI_ZC_foreign_end(MPIDI_ZC_foreign_t * f);
 
 /* Takes @f out of all tables. */
 void MPIDI_ZC_foreign_remove(MPIDI_ZC_foreign_t * f);
+
+/* @f has the endpoint @net_ep over the network from here on, or none (NULL). */
+void MPIDI_ZC_foreign_opened(MPIDI_ZC_foreign_t * f, ucp_ep_h net_ep);
 
 /* Makes an endpoint to @upid, over the network or over shared memory. */
 int MPIDI_ZC_foreign_endpoint(MPIDI_ZC_foreign_t * f, const MPIDI_ZC_upid_t * upid, ucp_ep_h * ep);

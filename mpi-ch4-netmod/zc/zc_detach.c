@@ -7,10 +7,12 @@
 #include <time.h>
 #include <unistd.h>
 #include "zc_detach.h"
+#include "zc_abridged.h"
 #include "zc_addresses.h"
 #include "zc_anchor.h"
-#include "zc_connection.h"
+#include "zc_connecting.h"
 #include "zc_context.h"
+#include "zc_foreign_path.h"
 #include "zc_landing_thread.h"
 #include "zc_order.h"
 #include "zc_path.h"
@@ -77,30 +79,23 @@ bool MPIDI_ZC_detach_hurries(void)
 
 /* ---- refusals ---- */
 
-/* (Those of other VCIs may end later than that of VCI 0.) */
-static bool is_connected_to_other_worlds(void)
+/* Returns what is in the way, or NULL. *@passes: that ends without the program's doing. */
+static const char *obstacle(bool *passes)
 {
-    bool is_connected = false;
-
-    for (int v = 0; v < MPIDI_global.n_vcis; v++) {
-        is_connected = is_connected || MPIDI_ZC_connections[v];
-    }
-    return is_connected;
-}
-
-/* Returns what is in the way, or NULL. */
-static const char *obstacle(void)
-{
+    *passes = false;
     if (rank.finalizes) {
         return "it is in MPI_Finalize";
     } else if (MPIDI_ZC_global.transport.shared_memory) {
         return "UCX uses shared memory";
-    } else if (is_connected_to_other_worlds()) {
-        return "it is connected to another world";
-    } else if (MPIDI_ZC_global.address_published) {
-        return "another world may have its address";
+    } else if (MPIDI_ZC_connecting()) {
+        *passes = true;         /* a spawn has a port open as well */
+        return "it connects to another world";
+    } else if (MPIDI_ZC_connecting_ports() > 0) {
+        return "it has a port open, whose name has its address";
+    } else if (MPIDI_ZC_windows_are_foreign()) {
+        return "a window has memory of another world";
     }
-    return NULL;
+    return MPIDI_ZC_foreign_path_obstacle(passes);
 }
 
 /* @who: the rank that is the reason, or -1. @passes: other ranks that move are in the way. */
@@ -109,7 +104,9 @@ static void refuse(const char *why, int who, bool passes)
     static bool reported;
     char text[128], number[32] = "";
 
-    if (who >= 0) {
+    if (who >= MPIR_Process.size) {
+        snprintf(number, sizeof(number), " (one of another world)");
+    } else if (who >= 0) {
         snprintf(number, sizeof(number), " (rank %d)", who);
     }
     snprintf(text, sizeof(text), "%s%s", why, number);
@@ -125,6 +122,7 @@ static void refuse(const char *why, int who, bool passes)
 static void stay(const char *why, int who, bool passes)
 {
     MPIDI_ZC_paths_resume();
+    MPIDI_ZC_foreign_path_settle();
     MPIDI_ZC_anchor_forget_company();
     set_state(ATTACHED);
     refuse(why, who, passes);
@@ -144,6 +142,7 @@ static void end_job(const char *why)
 static void destroy(void)
 {
     MPIDI_ZC_landing_thread_suspend();
+    MPIDI_ZC_upid_server_stop();
     MPIDI_ZC_windows_leave();
     for (int v = 0; v < MPIDI_global.n_vcis; v++) {
         MPIDI_ZC_worker_close(&MPIDI_ZC_VCI(v));
@@ -226,11 +225,12 @@ static void detach(void)
 
 static void leave(void)
 {
-    const char *why = obstacle();
-    const bool passes = !why && MPIDI_ZC_anchor_is_needed();
+    bool passes;
+    const char *why = obstacle(&passes);
 
-    if (passes) {
+    if (!why && MPIDI_ZC_anchor_is_needed()) {
         why = "another rank that is away comes back by it";
+        passes = true;
     }
     if (why) {
         MPIDI_ZC_anchor_forget_company();
@@ -319,8 +319,7 @@ static void leaving(void)
     const char *why = MPIDI_ZC_paths_obstacle(&who, &passes);
 
     if (!why) {
-        why = obstacle();       /* the program has gone on */
-        passes = false;
+        why = obstacle(&passes);        /* the program has gone on */
     }
     if (why) {
         stay(why, who, passes);

@@ -3,6 +3,9 @@
 #include "zc_channel.h"
 #include "zc_connection.h"
 #include "zc_foreign.h"
+#include "zc_foreign_path.h"
+#include "zc_path.h"
+#include "zc_path_message.h"
 
 /* MPI_Finalize waits so long for its peers: one may have died, or compute without a landing
  * thread. */
@@ -29,6 +32,7 @@ bool MPIDI_ZC_disconnect_peer_has_finished(const MPIDI_ZC_foreign_t * f)
 
 static void free_connection(MPIDI_ZC_foreign_t * f)
 {
+    MPIDI_ZC_path_remove(f->path);
     MPL_free(f->host);
     MPL_free(f->hello);
     MPL_free(f->address);
@@ -103,6 +107,11 @@ static void set_broken(MPIDI_ZC_foreign_t * f)
     own[f->vci].broken = f;
 }
 
+bool MPIDI_ZC_disconnect_is_closing(int vci)
+{
+    return own[vci].nr_closing > 0 || own[vci].broken;
+}
+
 void MPIDI_ZC_disconnect_progress(int vci)
 {
     MPIDI_ZC_sender_free_gone(vci);
@@ -160,6 +169,10 @@ static void flush_endpoint(MPIDI_ZC_foreign_t * f, ucp_ep_h ep)
  * UCX for ever, in case the peer still uses it. */
 static void begin_close(MPIDI_ZC_foreign_t * f)
 {
+    if (!f->net_ep) {
+        set_broken(f);          /* it has gone with the worker: zc_foreign_path.h */
+        return;
+    }
     f->disconnect.close = MPIDI_ZC_CLOSE_FLUSHING;
     f->disconnect.nr_endpoints = f->shm_ep ? 2 : 1;
     own[f->vci].nr_closing++;
@@ -191,13 +204,17 @@ static void remove_failed(MPIDI_ZC_foreign_t * f)
     MPIDI_ZC_foreign_remove(f);
 }
 
+bool MPIDI_ZC_disconnect_is_done(const MPIDI_ZC_foreign_t * f)
+{
+    return f->disconnect.fin == MPIDI_ZC_FIN_ACKED && f->disconnect.peer == MPIDI_ZC_PEER_CLOSED;
+}
+
 static bool is_over(const MPIDI_ZC_foreign_t * f)
 {
     const MPIDI_ZC_disconnect_t *d = &f->disconnect;
     const bool is_given_up = f->avtid < 0 && d->fin != MPIDI_ZC_FIN_NONE;
-    const bool both_closed = d->fin == MPIDI_ZC_FIN_ACKED && d->peer == MPIDI_ZC_PEER_CLOSED;
 
-    return is_given_up && d->nr_sending == 0 && (both_closed || f->failed);
+    return is_given_up && d->nr_sending == 0 && (MPIDI_ZC_disconnect_is_done(f) || f->failed);
 }
 
 void MPIDI_ZC_disconnect_close_if_over(MPIDI_ZC_foreign_t * f)
@@ -286,11 +303,17 @@ void MPIDI_ZC_disconnect(MPIDI_ZC_foreign_t * f)
         set_broken(f);
         return;
     }
-    if (!f->net_ep) {
+    if (!f->net_ep && !MPIDI_ZC_disconnect_is_done(f) &&
+        (f->path < 0 || (MPIDI_ZC_foreign_open(f) != MPI_SUCCESS && !f->net_ep))) {
         /* If the peer has opened it, its FIN will come. */
         if (f->other == 0) {
             drop(f);
         }
+        return;
+    }
+    f->disconnect.postponed = !f->failed && !MPIDI_ZC_path_is_open(f->path);
+    if (f->disconnect.postponed) {
+        MPIDI_ZC_foreign_path_postpone();
         return;
     }
     if (f->disconnect.fin == MPIDI_ZC_FIN_NONE) {
@@ -310,11 +333,23 @@ static void peer_closed(MPIDI_ZC_foreign_t * f)
     MPIDI_ZC_disconnect_close_if_over(f);
 }
 
+/* May something that the peer has sent before its FIN have to be handled yet: on the path, or on its way by
+ * a channel, which the peer closes when the FIN is answered? */
+static bool is_early(const MPIDI_ZC_foreign_t * f)
+{
+    return MPIDI_ZC_channel_pulls(f->channel) ||
+        (f->path >= 0 && (!MPIDI_ZC_path_is_open(f->path) || MPIDI_ZC_path_messages_wait()));
+}
+
 void MPIDI_ZC_disconnect_answer(MPIDI_ZC_foreign_t * f)
 {
     MPIDI_ZC_disconnect_t *d = &f->disconnect;
 
-    if (!d->unanswered || MPIDI_ZC_channel_pulls(f->channel)) {
+    if (!d->unanswered) {
+        return;
+    }
+    if (is_early(f)) {
+        MPIDI_ZC_foreign_path_postpone();
         return;
     }
     d->unanswered = false;
@@ -356,11 +391,8 @@ static void fin_over_network(MPIDI_ZC_foreign_t * f, const MPIDI_ZC_fin_message_
         return;
     }
     MPIDI_ZC_disconnect_t *d = &f->disconnect;
-    /* What was sent before the FIN may have to be handled yet, or be on its way by a channel, which
-     * the peer closes when the FIN is answered. */
     if (!f->net_ep || (d->peer == MPIDI_ZC_PEER_OPEN &&
-                       (!MPIDI_ZC_sender_is_ready(message->number) ||
-                        MPIDI_ZC_channel_pulls(f->channel)))) {
+                       (!MPIDI_ZC_sender_is_ready(message->number) || is_early(f)))) {
         d->peer = MPIDI_ZC_PEER_FIN_NET;
         d->unanswered = true;
         d->finalizes = d->finalizes || finalizes;
@@ -424,7 +456,7 @@ ucs_status_t MPIDI_ZC_fin_handler(void *arg, const void *header, size_t header_l
 static void finalize(MPIDI_ZC_foreign_t * f)
 {
     f->disconnect.finalizing = true;
-    if (!f->net_ep && f->other != 0) {
+    if (!f->net_ep && (f->other != 0 || f->path >= 0)) {
         (void) MPIDI_ZC_foreign_open(f);
     }
     if (!f->net_ep) {

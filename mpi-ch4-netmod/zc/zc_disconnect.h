@@ -18,7 +18,9 @@
  *     ▼                                            ▼
  *   FIN_ACKED                                    PEER_CLOSED ──── FIN_ACK ────▶
  *
- * A connection that neither side has opened needs no FIN. One that the peer has opened exists on
+ * A connection that neither side has opened needs no FIN, unless processes leave (zc_path.h): then the
+ * other one has to know that this one does not tell it of a new address any more, and the side that gives
+ * it up opens it. One that the peer has opened exists on
  * this side, too, whether CH4 knows it (any more) or not; if this side has not opened it when the
  * peer's FIN arrives, it does so then, outside UCP's callbacks, to answer. So a connection is open on
  * both sides before it ends on either, or on none. A FIN may overtake data that comes by a channel
@@ -72,6 +74,7 @@ typedef struct {
     bool finalizes;             /* that was a FIN_FINALIZE */
     bool has_shm;               /* a FIN by shared memory belongs to it */
     bool finalizing;            /* this side has ended it in MPI_Finalize */
+    bool postponed;             /* CH4 has given it up, but the path is not open: zc_foreign_path.h */
     MPIDI_ZC_fin_message_t messages[MPIDI_ZC_FIN_KINDS];        /* UCP reads them until sent */
     int nr_sending;             /* of the messages */
     int nr_endpoints;           /* from FLUSHING: those that are not closed yet */
@@ -95,6 +98,12 @@ void MPIDI_ZC_disconnect_answer(struct MPIDI_ZC_foreign *f);
 /* Closes @f if CH4 has given it up, and it has failed or both sides have acknowledged the FINs. May
  * free @f. */
 void MPIDI_ZC_disconnect_close_if_over(struct MPIDI_ZC_foreign *f);
+
+/* Have both sides acknowledged the other's FIN? */
+bool MPIDI_ZC_disconnect_is_done(const struct MPIDI_ZC_foreign *f);
+
+/* Does UCX still close an endpoint of a connection of @vci that is over? */
+bool MPIDI_ZC_disconnect_is_closing(int vci);
 
 /* Closes endpoints of @vci that could not be closed inside callbacks of UCP. It is called outside
  * those. */

@@ -10,6 +10,7 @@
 #include "zc_match.h"
 #include "zc_node.h"
 #include "zc_part.h"
+#include "zc_path.h"
 
 /* A connection waits so long for the end of an earlier one to the same process, which CH4 may still
  * use on the other side. */
@@ -354,7 +355,11 @@ void MPIDI_ZC_foreign_lost(MPIDI_ZC_foreign_t * f)
 
 static void peer_failed(void *arg, ucp_ep_h ep, ucs_status_t status)
 {
-    MPIDI_ZC_foreign_lost(arg);
+    const MPIDI_ZC_foreign_t *f = arg;
+
+    if (f->path < 0 || !MPIDI_ZC_path_expects_loss(f->path, 0, ep)) {
+        MPIDI_ZC_foreign_lost(arg);
+    }
 }
 
 /* Endpoints to other worlds have error handling, since the process may end before this one without
@@ -429,21 +434,28 @@ static void set_lane(MPIDI_ZC_foreign_t * f)
     }
 }
 
+void MPIDI_ZC_foreign_opened(MPIDI_ZC_foreign_t * f, ucp_ep_h net_ep)
+{
+    __atomic_fetch_add(&nr_open, (net_ep != NULL) - (f->net_ep != NULL), __ATOMIC_RELAXED);
+    MPIDI_ZC_VCI(f->vci).stats.foreign_endpoints += net_ep != NULL;
+    f->net_ep = net_ep;
+}
+
 int MPIDI_ZC_foreign_open(MPIDI_ZC_foreign_t * f)
 {
     int mpi_errno = MPI_SUCCESS;
+    ucp_ep_h net_ep = NULL;
 
     MPIR_ERR_CHKANDSTMT(f->net_ep || f->failed, mpi_errno, MPIDI_ZC_LOST, goto fn_fail,
                         "**zc_gone");
     mpi_errno = MPIDI_ZC_addresses_own_net(&MPIDI_ZC_VCI(f->vci));
     MPIR_ERR_CHECK(mpi_errno);
-    mpi_errno = MPIDI_ZC_foreign_endpoint(f, f->upid, &f->net_ep);
+    mpi_errno = MPIDI_ZC_foreign_endpoint(f, f->upid, &net_ep);
     if (mpi_errno && MPIR_ERR_GET_CLASS(mpi_errno) == MPIX_ERR_PROC_FAILED) {
         MPIDI_ZC_foreign_set_failed(f, UCS_ERR_UNREACHABLE);
     }
     MPIR_ERR_CHECK(mpi_errno);
-    __atomic_fetch_add(&nr_open, 1, __ATOMIC_RELAXED);
-    MPIDI_ZC_VCI(f->vci).stats.foreign_endpoints++;
+    MPIDI_ZC_foreign_opened(f, net_ep);
     mpi_errno = send_hello(f);
     if (mpi_errno) {
         /* What the peer does not know of cannot be used, which is no death. */
@@ -514,6 +526,7 @@ MPIDI_ZC_foreign_t *MPIDI_ZC_foreign_new(int vci, const MPIDI_ZC_upid_t * upid, 
     f->vci = vci;
     f->node = -1;
     f->avtid = f->lpid = -1;
+    f->path = vci == 0 ? MPIDI_ZC_path_add(f) : -1;
     f->link.number &= ~MPIDI_ZC_FOREIGN_VCI_MASK;
     f->link.number |= MPIDI_ZC_FOREIGN | (uint64_t) vci << MPIDI_ZC_FOREIGN_VCI_SHIFT;
     MPIDI_ZC_table_add(&selves[vci], &f->link);
@@ -609,6 +622,7 @@ bool MPIDI_ZC_foreign_lingers(int vci, uint64_t id, const MPL_time_t * since)
 void MPIDI_ZC_foreign_await_end_of_earlier(uint64_t id, const MPL_time_t * since)
 {
     MPIDI_ZC_detach_put_off(true);      /* CH4 has the lock of its tables of addresses, too */
+    /* (The end of one whose process is away waits for that.) */
     while (MPIDI_ZC_foreign_lingers(0, id, since)) {
         MPIDI_ZC_progress_vci(&MPIDI_ZC_VCI(0));
     }

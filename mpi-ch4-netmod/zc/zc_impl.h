@@ -185,10 +185,13 @@ ucs_status_t MPIDI_ZC_am_handler(void *arg, const void *header, size_t header_le
 /* Frees messages that overtook others, which never arrive. */
 void MPIDI_ZC_inbound_drop(MPIDI_ZC_vci_t * vci, MPIDI_ZC_inbound_t * in);
 
-/* Where ranks may leave (zc_path.h): a message to @rank is about to be announced on @vci, and UCP has
- * completed it. Both are called inside the lock of @vci, the second in callbacks, too. */
-void MPIDI_ZC_path_announces(int rank, int vci);
-void MPIDI_ZC_path_announced(int rank, int vci);
+/* Where ranks may leave (zc_path.h): returns the number of the path to @peer, or -1. */
+int MPIDI_ZC_path_to(const MPIDI_ZC_addr_t * peer);
+
+/* A message is about to be announced on @vci of that path, which may be -1, and UCP has completed it. Both
+ * are called inside the lock of @vci, the second in callbacks, too. */
+void MPIDI_ZC_path_announces(int path, int vci);
+void MPIDI_ZC_path_announced(int path, int vci);
 
 /* Frees what a request holds for a send, which UCP has completed. */
 MPL_STATIC_INLINE_PREFIX void MPIDI_ZC_am_sent(MPIDI_ZC_am_request_t * am)

@@ -4,6 +4,7 @@
 #include "zc_addresses.h"
 #include "zc_channel.h"
 #include "zc_context.h"
+#include "zc_connecting.h"
 #include "zc_detach.h"
 #include "zc_flow.h"
 #include "zc_foreign.h"
@@ -176,6 +177,7 @@ int MPIDI_ZC_init_world(void)
     MPIDIU_avt_free_hook = MPIDI_ZC_foreign_detach;
     MPIDIU_foreign_node_hook = MPIDI_ZC_foreign_node;
     MPIR_Comm_worlds_hook = MPIDI_ZC_foreign_vcis_choose;
+    MPIDI_ZC_connecting_init();
 
   fn_exit:
     return mpi_errno;

@@ -28,8 +28,12 @@ ucs_status_ptr_t MPIDI_ZC_park(const MPIDI_ZC_addr_t * peer, int vci, unsigned i
                                const void *header, size_t header_length, const void *data,
                                size_t count, const ucp_request_param_t * param);
 
-/* Hands all messages of @list to UCP. Calls the callbacks of those that it sends at once. */
-void MPIDI_ZC_unpark(MPIDI_ZC_parked_list_t * list, ucp_ep_h ep);
+/* Hands all messages of @list to UCP. Calls the callbacks of those that it sends at once. Those to a process
+ * of another world that is lost end with an error; @foreign: the connection, or NULL. */
+void MPIDI_ZC_unpark(MPIDI_ZC_parked_list_t * list, ucp_ep_h ep, struct MPIDI_ZC_foreign *foreign);
+
+/* Calls all callbacks with the error @status. */
+void MPIDI_ZC_parked_fail(MPIDI_ZC_parked_list_t * list, ucs_status_t status);
 
 /* Frees messages that will never be sent. */
 void MPIDI_ZC_parked_drop(MPIDI_ZC_parked_list_t * list);

@@ -4,53 +4,153 @@
 #include "zc_address_list.h"
 #include "zc_anchor.h"
 #include "zc_arrival.h"
+#include "zc_foreign.h"
+#include "zc_foreign_path.h"
 #include "zc_path_message.h"
 #include "zc_peer.h"
 #include "zc_windows.h"
 
 static struct {
-    int nr_open;                /* paths */
+    int nr;                     /* numbers of paths; the paths of some may be NULL */
+    int nr_closed;              /* paths that are not OPEN */
+    bool held;                  /* nobody may leave */
+    uint32_t nr_early;          /* messages that wait until CH4 knows their sender */
     uint32_t round;             /* of this process's attempts, and it may stay; 0: it does not leave */
     bool binds;                 /* it has come back, and not all paths are open */
     bool refuses_all;
 } paths;
 
-static MPIDI_ZC_addr_t *peer_of(int rank)
+static bool is_rank(int number)
 {
-    return &MPIDI_ZC_AV(&MPIDIU_get_av(0, rank));
+    return number < MPIR_Process.size;
 }
 
-static MPIDI_ZC_lane_t *lane_on(int rank, int vci)
+/* Is there such a path, and can anything still be sent on it? */
+static bool is_there(int number)
 {
-    return MPIDI_ZC_lane_of(peer_of(rank), vci);
+    const MPIDI_ZC_path_t *path = MPIDI_ZC_path_of(number);
+    return path && (!path->foreign || !MPIDI_ZC_foreign_path_is_over(path->foreign));
+}
+
+/* Returns NULL if CH4 does not know it (any more). */
+static MPIDI_ZC_addr_t *peer_of(int number)
+{
+    return is_rank(number) ? &MPIDI_ZC_AV(&MPIDIU_get_av(0, number)) :
+        MPIDI_ZC_foreign_path_peer(MPIDI_ZC_path_of(number)->foreign);
+}
+
+static MPIDI_ZC_lane_t *lane_on(int number, int vci)
+{
+    MPIDI_ZC_addr_t *peer = peer_of(number);
+    return likely(peer) ? MPIDI_ZC_lane_of(peer, vci) : NULL;
 }
 
 int MPIDI_ZC_paths_init(void)
 {
     int mpi_errno = MPI_SUCCESS;
-    MPIDI_ZC_path_lane_t *lanes;
+    MPIDI_ZC_path_lane_t *lanes = NULL;
+    MPIDI_ZC_path_t *all = NULL;
 
     memset(&paths, 0, sizeof(paths));
-    paths.nr_open = MPIR_Process.size;
     MPIDI_ZC_path_messages_init();
     MPIDI_ZC_anchor_init();
     MPIDI_ZC_windows_init();
     MPIDI_ZC_global.paths = MPL_calloc(MPIR_Process.size, sizeof(*MPIDI_ZC_global.paths),
                                        MPL_MEM_ADDRESS);
-    MPIR_ERR_CHKANDJUMP(!MPIDI_ZC_global.paths, mpi_errno, MPI_ERR_OTHER, "**nomem");
+    all = MPL_calloc(MPIR_Process.size, sizeof(*all), MPL_MEM_ADDRESS);
     lanes = MPL_calloc((size_t) MPIR_Process.size * MPIDI_global.n_vcis, sizeof(*lanes),
                        MPL_MEM_ADDRESS);
-    MPIR_ERR_CHKANDJUMP(!lanes, mpi_errno, MPI_ERR_OTHER, "**nomem");
+    MPIR_ERR_CHKANDJUMP(!MPIDI_ZC_global.paths || !all || !lanes, mpi_errno, MPI_ERR_OTHER,
+                        "**nomem");
     for (int rank = 0; rank < MPIR_Process.size; rank++) {
-        MPIDI_ZC_path_of(rank)->lanes = lanes + (size_t) rank * MPIDI_global.n_vcis;
+        all[rank].lanes = lanes + (size_t) rank * MPIDI_global.n_vcis;
+        MPIDI_ZC_global.paths[rank] = &all[rank];
     }
+    paths.nr = MPIR_Process.size;
 
   fn_exit:
     return mpi_errno;
   fn_fail:
     MPL_free(MPIDI_ZC_global.paths);
+    MPL_free(all);
+    MPL_free(lanes);
     MPIDI_ZC_global.paths = NULL;
     goto fn_exit;
+}
+
+/* Returns a number that no path has, or -1. */
+static int free_number(void)
+{
+    for (int number = MPIR_Process.size; number < paths.nr; number++) {
+        if (!MPIDI_ZC_path_of(number)) {
+            return number;
+        }
+    }
+    MPIDI_ZC_path_t **more = MPL_realloc(MPIDI_ZC_global.paths, (paths.nr + 1) * sizeof(*more),
+                                         MPL_MEM_ADDRESS);
+    if (!more) {
+        return -1;
+    }
+    MPIDI_ZC_global.paths = more;
+    more[paths.nr] = NULL;
+    return paths.nr++;
+}
+
+int MPIDI_ZC_path_add(struct MPIDI_ZC_foreign *foreign)
+{
+    /* Who has the lock of another VCI reads the table, which moves. */
+    if (!MPIDI_ZC_global.paths || MPIDI_global.n_vcis > 1) {
+        return -1;
+    }
+    const int number = free_number();
+    MPIDI_ZC_path_t *path = number < 0 ? NULL : MPL_calloc(1, sizeof(*path), MPL_MEM_ADDRESS);
+    MPIDI_ZC_path_lane_t *lane = path ? MPL_calloc(1, sizeof(*lane), MPL_MEM_ADDRESS) : NULL;
+
+    if (!lane) {
+        MPL_free(path);
+        return -1;
+    }
+    path->foreign = foreign;
+    path->lanes = lane;
+    MPIDI_ZC_global.paths[number] = path;
+    return number;
+}
+
+static void forget_early(MPIDI_ZC_path_t * path)
+{
+    paths.nr_early -= path->early != NULL;
+    MPL_free(path->early);
+    path->early = NULL;
+}
+
+void MPIDI_ZC_path_remove(int number)
+{
+    if (number >= 0 && MPIDI_ZC_global.paths) {
+        MPIDI_ZC_path_t *path = MPIDI_ZC_path_of(number);
+        paths.nr_closed -= path->state != MPIDI_ZC_PATH_OPEN;
+        forget_early(path);
+        MPIDI_ZC_parked_fail(&path->lanes[0].parked, UCS_ERR_CONNECTION_RESET);
+        MPL_free(path->lanes);
+        MPL_free(path);
+        MPIDI_ZC_global.paths[number] = NULL;
+    }
+}
+
+int MPIDI_ZC_paths_number(void)
+{
+    return paths.nr;
+}
+
+bool MPIDI_ZC_path_is_open(int number)
+{
+    return number < 0 || !MPIDI_ZC_global.paths ||
+        MPIDI_ZC_path_of(number)->state == MPIDI_ZC_PATH_OPEN;
+}
+
+int MPIDI_ZC_path_to(const MPIDI_ZC_addr_t * peer)
+{
+    return peer->self & MPIDI_ZC_FOREIGN ?
+        (peer->foreign ? MPIDI_ZC_foreign_path(peer->foreign) : -1) : MPIDI_ZC_world_rank_of(peer);
 }
 
 void MPIDI_ZC_paths_free(void)
@@ -67,6 +167,13 @@ void MPIDI_ZC_paths_free(void)
         MPL_free(MPIDI_ZC_path_of(rank)->upid);
     }
     MPL_free(MPIDI_ZC_path_of(0)->lanes);
+    MPL_free(MPIDI_ZC_path_of(0));
+    for (int number = MPIR_Process.size; number < paths.nr; number++) {
+        if (MPIDI_ZC_path_of(number)) {
+            MPIDI_ZC_parked_drop(&MPIDI_ZC_path_of(number)->lanes[0].parked);
+            MPIDI_ZC_path_remove(number);
+        }
+    }
     MPL_free(MPIDI_ZC_global.paths);
     MPIDI_ZC_global.paths = NULL;
 }
@@ -102,6 +209,9 @@ int MPIDI_ZC_path_keep_addresses(int rank, const char *list, size_t length)
     size_t first_length;
     const char *first = MPIDI_ZC_address_list_find(list, 0, &first_length);
 
+    if (path->foreign) {
+        return MPIDI_ZC_foreign_path_readdress(path->foreign, first, first_length);
+    }
     char *addresses = MPL_malloc(length, MPL_MEM_ADDRESS);
     MPIDI_ZC_upid_t *upid = MPL_malloc(sizeof(*upid) + first_length, MPL_MEM_ADDRESS);
     MPIR_ERR_CHKANDJUMP(!addresses || !upid, mpi_errno, MPI_ERR_OTHER, "**nomem");
@@ -160,7 +270,9 @@ void MPIDI_ZC_path_add_bulk(int rank, int vci, ucp_ep_h ep)
 
 void MPIDI_ZC_path_announces(int rank, int vci)
 {
-    MPIDI_ZC_path_of(rank)->lanes[vci].announced++;
+    if (likely(rank >= 0)) {
+        MPIDI_ZC_path_of(rank)->lanes[vci].announced++;
+    }
 }
 
 void MPIDI_ZC_path_announced(int rank, int vci)
@@ -231,7 +343,7 @@ static bool all_flushed(int rank)
     for (int v = 0; v < MPIDI_global.n_vcis; v++) {
         all = is_flushed(&MPIDI_ZC_path_of(rank)->lanes[v], v) && all;
     }
-    if (all) {
+    if (all && is_rank(rank)) {
         MPIDI_ZC_windows_flushed(rank);
     }
     return all;
@@ -242,18 +354,20 @@ static void forget_others(int rank, int vci)
 {
     MPIDI_ZC_lane_t *lane = lane_on(rank, vci);
 
-    if (lane->bulk) {
+    if (lane && lane->bulk) {
         MPIDI_ZC_VCI(vci).bulk.eps[lane->bulk] = NULL;
         lane->bulk = 0;
     }
-    MPIDI_ZC_lane_share_anew(lane);
+    if (lane) {
+        MPIDI_ZC_lane_share_anew(lane);
+    }
     MPIDI_ZC_path_of(rank)->lanes[vci].nr_bulk = 0;
     MPIDI_ZC_path_of(rank)->lanes[vci].one_sided = false;
 }
 
 bool MPIDI_ZC_paths_open(void)
 {
-    return paths.nr_open == MPIR_Process.size;
+    return paths.nr_closed == 0;
 }
 
 void MPIDI_ZC_paths_refuse_all(void)
@@ -265,7 +379,7 @@ void MPIDI_ZC_paths_refuse_all(void)
 
 static void set_state(MPIDI_ZC_path_t * path, MPIDI_ZC_path_state_t state)
 {
-    paths.nr_open += (state == MPIDI_ZC_PATH_OPEN) - (path->state == MPIDI_ZC_PATH_OPEN);
+    paths.nr_closed += (state != MPIDI_ZC_PATH_OPEN) - (path->state != MPIDI_ZC_PATH_OPEN);
     path->state = state;
 }
 
@@ -305,12 +419,20 @@ static void park(int rank, bool leads, uint32_t round)
 static void unpark_lane(int rank, int vci)
 {
     MPIDI_ZC_parked_list_t *parked = MPIDI_ZC_path_parked(rank, vci);
-    MPIDI_ZC_lane_t *lane = lane_on(rank, vci);
 
-    if (parked->first) {
+    if (parked->first && is_rank(rank)) {
+        MPIDI_ZC_lane_t *lane = lane_on(rank, vci);
         /* It has its number, so all that follows would wait for it. */
         MPIDI_ZC_end_job_if(MPIDI_ZC_lane_endpoint(peer_of(rank), lane, vci));
-        MPIDI_ZC_unpark(parked, lane->ep);
+        MPIDI_ZC_unpark(parked, lane->ep, NULL);
+    } else if (parked->first) {
+        struct MPIDI_ZC_foreign *foreign = MPIDI_ZC_path_of(rank)->foreign;
+        const ucp_ep_h ep = MPIDI_ZC_foreign_path_endpoint(foreign);
+        if (ep) {
+            MPIDI_ZC_unpark(parked, ep, foreign);
+        } else {
+            MPIDI_ZC_parked_fail(parked, UCS_ERR_CONNECTION_RESET);     /* it is lost */
+        }
     }
 }
 
@@ -320,17 +442,25 @@ static void unpark(int rank)
     MPIDI_ZC_path_t *path = MPIDI_ZC_path_of(rank);
 
     for (int v = 0; v < MPIDI_global.n_vcis; v++) {
-        lane_on(rank, v)->ep = path->lanes[v].ep;
-        lane_on(rank, v)->paused = false;
+        MPIDI_ZC_lane_t *lane = lane_on(rank, v);
+        if (likely(lane)) {
+            lane->ep = path->lanes[v].ep;
+            lane->paused = false;
+        }
         path->lanes[v].ep = NULL;
     }
     path->leads = path->lost = false;
     path->own_round = path->other_round = 0;
-    set_state(path, MPIDI_ZC_PATH_OPEN);
+    if (is_rank(rank)) {
+        set_state(path, MPIDI_ZC_PATH_OPEN);
+    }
     for (int v = 0; v < MPIDI_global.n_vcis; v++) {
         unpark_lane(rank, v);
     }
-    MPIDI_ZC_anchor_introduce_to_all(rank);
+    set_state(path, MPIDI_ZC_PATH_OPEN);        /* a FIN follows what was parked */
+    if (is_rank(rank)) {
+        MPIDI_ZC_anchor_introduce_to_all(rank);
+    }
 }
 
 bool MPIDI_ZC_path_is_connected(int rank, int vci)
@@ -411,14 +541,56 @@ static void follow(int rank, const MPIDI_ZC_path_received_t * pause)
     }
 }
 
+/* Returns why no mover may begin to leave, or MPIDI_ZC_REFUSES_NOT. */
+static MPIDI_ZC_refusal_t refusal_of_all(void)
+{
+    if (paths.refuses_all) {
+        return MPIDI_ZC_REFUSES_FINALIZE;
+    } else if (paths.binds || MPIDI_ZC_anchor_is_waited_for()) {
+        return MPIDI_ZC_REFUSES_BINDS;
+    }
+    return paths.held ? MPIDI_ZC_REFUSES_CONNECTS : MPIDI_ZC_REFUSES_NOT;
+}
+
+/* This process leaves, and so does one of another world, whose PAUSE for the time @round has come. Returns
+ * whether that has to stay. */
+static bool goes_first(int number, uint32_t round)
+{
+    if (MPIDI_ZC_upid_self()->id < MPIDI_ZC_foreign_path_id(MPIDI_ZC_path_of(number)->foreign)) {
+        refuse(number, round, MPIDI_ZC_REFUSES_LEAVES);
+        return true;
+    }
+    /* The other refuses likewise, unless it has given up before it knows. */
+    MPIDI_ZC_path_t *path = MPIDI_ZC_path_of(number);
+    if (path->own_round) {
+        path->given_up = path->own_round;
+        path->known = round;
+        path->own_round = 0;
+        path->untold &= ~(1u << MPIDI_ZC_TELL_PAUSE);
+        MPIDI_ZC_path_tell(number, MPIDI_ZC_TELL_RESUME);
+    }
+    MPIDI_ZC_path_of(MPIR_Process.rank)->refusal = MPIDI_ZC_REFUSES_LEAVES;
+    return false;
+}
+
 static void handle_pause(int rank, const MPIDI_ZC_path_received_t * received)
 {
     const MPIDI_ZC_path_message_t *message = &received->message;
     MPIDI_ZC_path_t *path = MPIDI_ZC_path_of(rank);
+    const MPIDI_ZC_refusal_t why = refusal_of_all();
 
-    if (paths.refuses_all || paths.binds || MPIDI_ZC_anchor_is_waited_for()) {
-        refuse(rank, message->round,
-               paths.refuses_all ? MPIDI_ZC_REFUSES_FINALIZE : MPIDI_ZC_REFUSES_BINDS);
+    if (path->foreign && path->incarnation < message->incarnation) {
+        path->incarnation = message->incarnation;       /* it had left before it was known here */
+    }
+    if (why) {
+        refuse(rank, message->round, why);
+        return;
+    }
+    if (!is_rank(rank) && paths.round) {
+        if (!goes_first(rank, message->round)) {
+            path->other_round = message->round;
+            follow(rank, received);
+        }
         return;
     }
     if (path->state == MPIDI_ZC_PATH_OPEN &&
@@ -439,8 +611,11 @@ static void handle_resume(int rank, const MPIDI_ZC_path_message_t * message)
 {
     MPIDI_ZC_path_t *path = MPIDI_ZC_path_of(rank);
 
-    MPIDI_ZC_anchor_forget(rank);
-    if (path->other_round != message->round) {
+    forget_early(path);
+    if (is_rank(rank)) {
+        MPIDI_ZC_anchor_forget(rank);
+    }
+    if (!path->other_round || path->other_round != message->round) {
         return;                 /* this process had refused */
     }
     path->other_round = 0;
@@ -503,7 +678,9 @@ static void close_endpoints_of_lane(int rank, int vci)
 /* Closes all endpoints of @rank, which has other addresses from here on. */
 static void close_old_endpoints(int rank)
 {
-    MPIDI_ZC_windows_forget(rank);
+    if (is_rank(rank)) {
+        MPIDI_ZC_windows_forget(rank);
+    }
     for (int v = 0; v < MPIDI_global.n_vcis; v++) {
         close_endpoints_of_lane(rank, v);
     }
@@ -516,6 +693,11 @@ static int connect_path(int rank)
     ucp_ep_h *ep = &MPIDI_ZC_path_of(rank)->lanes[0].ep;
 
     MPIDI_ZC_path_of(rank)->lost = false;
+    if (!is_rank(rank)) {
+        mpi_errno = MPIDI_ZC_foreign_path_connect(MPIDI_ZC_path_of(rank)->foreign, ep);
+        MPIR_ERR_CHECK(mpi_errno);
+        goto fn_exit;
+    }
     ucs_status_t status = MPIDI_ZC_peer_endpoint(rank, 0, ep);
     MPIDI_ZC_CHECK_STATUS(status, "ucp_ep_create");
 
@@ -604,10 +786,16 @@ static void handle_introduction(const MPIDI_ZC_path_received_t * received)
 
 /* ---- handling ---- */
 
-static void handle(const MPIDI_ZC_path_received_t * received)
+/* Does a message of this kind go from rank to rank only? */
+static bool is_of_this_world(MPIDI_ZC_tell_t kind)
+{
+    return kind >= MPIDI_ZC_TELL_ASK && kind != MPIDI_ZC_TELL_STALE;
+}
+
+/* Handles what has come on the path @rank. */
+static void handle(int rank, const MPIDI_ZC_path_received_t * received)
 {
     const MPIDI_ZC_path_message_t *message = &received->message;
-    const int rank = (int) message->sender;
     MPIDI_ZC_path_t *path = MPIDI_ZC_path_of(rank);
     const bool negotiates = path->state != MPIDI_ZC_PATH_OPEN && message->round == path->round;
     const bool answered = path->state == MPIDI_ZC_PATH_BINDING &&
@@ -680,12 +868,49 @@ static void handle(const MPIDI_ZC_path_received_t * received)
     }
 }
 
+/* Keeps @received, if it is a PAUSE of a process of another world that CH4 does not know yet. */
+static bool keep_early(int number, MPIDI_ZC_path_received_t * received)
+{
+    if (is_rank(number) || received->message.kind != MPIDI_ZC_TELL_PAUSE || peer_of(number)) {
+        return false;
+    }
+    forget_early(MPIDI_ZC_path_of(number));
+    MPIDI_ZC_path_of(number)->early = received;
+    paths.nr_early++;
+    return true;
+}
+
+static void handle_early(void)
+{
+    for (int number = MPIR_Process.size; paths.nr_early > 0 && number < paths.nr; number++) {
+        MPIDI_ZC_path_t *path = MPIDI_ZC_path_of(number);
+        if (path && path->early && peer_of(number)) {
+            MPIDI_ZC_path_received_t *received = path->early;
+            path->early = NULL;
+            paths.nr_early--;
+            handle(number, received);
+            MPL_free(received);
+        }
+    }
+}
+
 static void handle_all(void)
 {
     MPIDI_ZC_path_received_t *received;
 
+    handle_early();
     while ((received = MPIDI_ZC_path_take_message()) != NULL) {
-        handle(received);
+        const uint64_t sender = received->message.sender;
+        const int number = sender & MPIDI_ZC_FOREIGN ?
+            MPIDI_ZC_foreign_path_of_sender(sender) : (int) sender;
+        const bool is_known = number >= 0 &&
+            (is_rank(number) || !is_of_this_world(received->message.kind));
+        if (is_known && keep_early(number, received)) {
+            continue;
+        }
+        if (is_known) {
+            handle(number, received);
+        }
         MPL_free(received);
     }
 }
@@ -694,11 +919,14 @@ static void handle_all(void)
  * not enough for that. */
 static bool has_all_of(int rank, int vci, uint32_t next, bool * memory)
 {
+    struct MPIDI_ZC_foreign *foreign = MPIDI_ZC_path_of(rank)->foreign;
+    const uint64_t sender = foreign ? MPIDI_ZC_foreign_path_other(foreign) : (uint64_t) rank;
     bool enough;
-    const bool fetched = MPIDI_ZC_arrivals_fetch(&MPIDI_ZC_VCI(vci), rank, &enough);
+    const bool fetched = MPIDI_ZC_arrivals_fetch(&MPIDI_ZC_VCI(vci), sender, &enough);
 
     *memory = *memory && enough;
-    return fetched && lane_on(rank, vci)->inbound.next == next;
+    return fetched && (foreign ? MPIDI_ZC_foreign_path_has_all(foreign, next) :
+                       lane_on(rank, vci)->inbound.next == next);
 }
 
 /* Is all here that @rank has told the numbers of? */
@@ -749,10 +977,36 @@ static bool may_step(const MPIDI_ZC_path_t * path)
                                                   path->fetched || !path->complete));
 }
 
+/* The process, of another world, is lost, and nothing is sent to it any more. */
+static void abandon(int number)
+{
+    MPIDI_ZC_path_t *path = MPIDI_ZC_path_of(number);
+    MPIDI_ZC_lane_t *lane = lane_on(number, 0);
+
+    path->leads = path->lost = false;
+    path->own_round = path->other_round = 0;
+    path->lanes[0].ep = NULL;
+    if (lane) {
+        lane->paused = false;
+        lane->ep = MPIDI_ZC_foreign_path_endpoint(path->foreign);
+    }
+    set_state(path, MPIDI_ZC_PATH_OPEN);
+    MPIDI_ZC_parked_fail(&path->lanes[0].parked, UCS_ERR_CONNECTION_RESET);
+}
+
 static void step(int rank)
 {
     MPIDI_ZC_path_t *path = MPIDI_ZC_path_of(rank);
 
+    if (unlikely(!is_there(rank))) {
+        if (path && path->state != MPIDI_ZC_PATH_OPEN) {
+            abandon(rank);
+        }
+        if (path) {
+            path->untold = 0;
+        }
+        return;
+    }
     if (path->state == MPIDI_ZC_PATH_HAS_FETCHED && path->heard && all_flushed(rank)) {
         set_state(path, MPIDI_ZC_PATH_PAUSED);
         MPIDI_ZC_path_tell(rank, MPIDI_ZC_TELL_QUIET);
@@ -774,31 +1028,33 @@ bool MPIDI_ZC_paths_may_step(void)
 {
     bool may = false;
 
-    for (int rank = 0; !may && !MPIDI_ZC_paths_open() && rank < MPIR_Process.size; rank++) {
-        may = may_step(MPIDI_ZC_path_of(rank));
+    for (int rank = 0; !may && !MPIDI_ZC_paths_open() && rank < paths.nr; rank++) {
+        may = is_there(rank) && may_step(MPIDI_ZC_path_of(rank));
     }
     return may;
 }
 
 void MPIDI_ZC_paths_progress(void)
 {
-    if (likely(MPIDI_ZC_paths_open() && !MPIDI_ZC_path_messages_wait())) {
+    if (likely(MPIDI_ZC_paths_open() && !MPIDI_ZC_path_messages_wait() && !paths.nr_early &&
+               !MPIDI_ZC_foreign_path_waits())) {
         return;
     }
     handle_all();
     MPIDI_ZC_anchor_progress();
     MPIDI_ZC_path_tell_again();
-    for (int rank = 0; rank < MPIR_Process.size; rank++) {
+    for (int rank = 0; rank < paths.nr; rank++) {
         step(rank);
     }
+    MPIDI_ZC_foreign_path_settle();
 }
 
 /* ---- the mover ---- */
 
 bool MPIDI_ZC_paths_pause(uint32_t round)
 {
-    for (int rank = 0; rank < MPIR_Process.size; rank++) {
-        if (rank != MPIR_Process.rank &&
+    for (int rank = 0; rank < paths.nr; rank++) {
+        if (rank != MPIR_Process.rank && is_there(rank) &&
             (MPIDI_ZC_path_of(rank)->untold ||
              MPIDI_ZC_lane_endpoint(peer_of(rank), &peer_of(rank)->lane, 0) != MPI_SUCCESS)) {
             return false;
@@ -806,8 +1062,8 @@ bool MPIDI_ZC_paths_pause(uint32_t round)
     }
     paths.round = round;
     MPIDI_ZC_path_of(MPIR_Process.rank)->refusal = MPIDI_ZC_REFUSES_NOT;
-    for (int rank = 0; rank < MPIR_Process.size; rank++) {
-        if (rank != MPIR_Process.rank) {
+    for (int rank = 0; rank < paths.nr; rank++) {
+        if (rank != MPIR_Process.rank && is_there(rank)) {
             pause_path(rank);
         }
     }
@@ -818,9 +1074,9 @@ bool MPIDI_ZC_paths_pause(uint32_t round)
 void MPIDI_ZC_paths_resume(void)
 {
     paths.round = 0;
-    for (int rank = 0; rank < MPIR_Process.size; rank++) {
+    for (int rank = 0; rank < paths.nr; rank++) {
         MPIDI_ZC_path_t *path = MPIDI_ZC_path_of(rank);
-        if (path->own_round) {
+        if (path && path->own_round && is_there(rank)) {
             path->given_up = path->own_round;
             path->known = path->other_round;
             path->own_round = 0;
@@ -844,8 +1100,8 @@ static bool is_quiet(const MPIDI_ZC_path_t * path)
 
 int MPIDI_ZC_paths_silent(void)
 {
-    for (int rank = 0; rank < MPIR_Process.size; rank++) {
-        if (rank != MPIR_Process.rank && !is_quiet(MPIDI_ZC_path_of(rank))) {
+    for (int rank = 0; rank < paths.nr; rank++) {
+        if (rank != MPIR_Process.rank && is_there(rank) && !is_quiet(MPIDI_ZC_path_of(rank))) {
             return rank;
         }
     }
@@ -863,6 +1119,8 @@ const char *MPIDI_ZC_paths_obstacle(int *rank, bool * passes)
         [MPIDI_ZC_REFUSES_FINALIZE] = "a rank is in MPI_Finalize",
         [MPIDI_ZC_REFUSES_BINDS] = "another rank waits for one that is away",
         [MPIDI_ZC_REFUSES_MEMORY] = "there is no memory for announced messages",
+        [MPIDI_ZC_REFUSES_CONNECTS] = "another process connects to another world",
+        [MPIDI_ZC_REFUSES_LEAVES] = "a process of another world leaves as well",
     };
 
     *rank = -1;
@@ -870,11 +1128,13 @@ const char *MPIDI_ZC_paths_obstacle(int *rank, bool * passes)
     if (MPIDI_ZC_anchor_is_missing()) {
         return "no other rank stays";
     }
-    for (int r = 0; r < MPIR_Process.size; r++) {
+    for (int r = 0; r < paths.nr; r++) {
         const MPIDI_ZC_path_t *path = MPIDI_ZC_path_of(r);
-        if ((path->own_round || r == MPIR_Process.rank) && path->refusal) {
+        if (path && (path->own_round || r == MPIR_Process.rank) && path->refusal) {
             *rank = r;
-            *passes = path->refusal == MPIDI_ZC_REFUSES_BINDS;
+            /* One of another world that is in MPI_Finalize is gone soon. */
+            *passes = path->refusal != MPIDI_ZC_REFUSES_MEMORY &&
+                (path->refusal != MPIDI_ZC_REFUSES_FINALIZE || path->foreign);
             return texts[path->refusal];
         }
     }
@@ -886,11 +1146,15 @@ void MPIDI_ZC_paths_forget_endpoints(void)
     paths.round = 0;
     paths.binds = false;
     MPIDI_ZC_anchor_left();
-    for (int rank = 0; rank < MPIR_Process.size; rank++) {
-        for (int v = 0; v < MPIDI_global.n_vcis; v++) {
+    for (int rank = 0; rank < paths.nr; rank++) {
+        for (int v = 0; is_rank(rank) && v < MPIDI_global.n_vcis; v++) {
             MPIDI_ZC_path_of(rank)->lanes[v].ep = NULL;
             lane_on(rank, v)->ep = NULL;
             forget_others(rank, v);
+        }
+        if (!is_rank(rank) && MPIDI_ZC_path_of(rank)) {
+            MPIDI_ZC_path_of(rank)->lanes[0].ep = NULL;
+            MPIDI_ZC_foreign_path_forget_endpoint(MPIDI_ZC_path_of(rank)->foreign);
         }
     }
 }
@@ -903,8 +1167,11 @@ int MPIDI_ZC_paths_bind(uint32_t incarnation)
 
     MPIDI_ZC_path_set_own_incarnation(incarnation);
     paths.binds = true;
-    for (int rank = 0; rank < MPIR_Process.size; rank++) {
-        if (rank != MPIR_Process.rank) {
+    for (int rank = 0; rank < paths.nr; rank++) {
+        if (MPIDI_ZC_path_of(rank)) {
+            MPIDI_ZC_path_of(rank)->binds = rank != MPIR_Process.rank && is_there(rank);
+        }
+        if (rank != MPIR_Process.rank && is_there(rank)) {
             MPIDI_ZC_path_t *path = MPIDI_ZC_path_of(rank);
             path->lost = path->awaits_anchor = false;
             path->own_round = path->other_round = 0;
@@ -917,6 +1184,14 @@ int MPIDI_ZC_paths_bind(uint32_t incarnation)
         MPIR_ERR_CHECK(mpi_errno);
         MPIDI_ZC_path_tell(anchor, MPIDI_ZC_TELL_REBIND);
     }
+    /* Those of other worlds have all stayed. */
+    for (int number = MPIR_Process.size; number < paths.nr; number++) {
+        if (is_there(number)) {
+            mpi_errno = connect_path(number);
+            MPIR_ERR_CHECK(mpi_errno);
+            MPIDI_ZC_path_tell(number, MPIDI_ZC_TELL_REBIND);
+        }
+    }
 
   fn_exit:
     return mpi_errno;
@@ -926,10 +1201,14 @@ int MPIDI_ZC_paths_bind(uint32_t incarnation)
 
 MPIDI_ZC_binding_t MPIDI_ZC_paths_binding(void)
 {
-    int awaited = 0, asked = 0, stale = 0;
+    int awaited = 0, asked = 0, stale = 0, all = 0;
 
-    for (int rank = 0; rank < MPIR_Process.size; rank++) {
+    for (int rank = 0; rank < paths.nr; rank++) {
         const MPIDI_ZC_path_t *path = MPIDI_ZC_path_of(rank);
+        if (!is_there(rank) || !path->binds) {
+            continue;           /* it may be connected since */
+        }
+        all++;
         awaited += path->state == MPIDI_ZC_PATH_BINDING;
         asked += path->state == MPIDI_ZC_PATH_BINDING && path->lanes[0].ep;
         stale += path->state == MPIDI_ZC_PATH_STALE;
@@ -938,10 +1217,35 @@ MPIDI_ZC_binding_t MPIDI_ZC_paths_binding(void)
         paths.binds = false;
         MPIDI_ZC_anchor_release();
         return MPIDI_ZC_BINDING_DONE;
-    } else if (stale > 0 && awaited + stale < MPIR_Process.size - 1) {
+    } else if (stale > 0 && awaited + stale < all) {
         return MPIDI_ZC_BINDING_SPLIT;
     } else if (stale > 0 && asked == 0) {
         return MPIDI_ZC_BINDING_STALE;
     }
     return MPIDI_ZC_BINDING_AWAITED;
+}
+
+/* ---- other worlds ---- */
+
+const char *MPIDI_ZC_paths_foreign_obstacle(bool *passes)
+{
+    *passes = true;
+    for (int number = MPIR_Process.size; number < paths.nr; number++) {
+        const MPIDI_ZC_path_t *path = MPIDI_ZC_path_of(number);
+        if (path && is_there(number) && !path->leads && path->state != MPIDI_ZC_PATH_OPEN) {
+            return "a process of another world leaves, or is away";
+        }
+    }
+    return NULL;
+}
+
+bool MPIDI_ZC_paths_hold(void)
+{
+    paths.held = true;          /* those that are away come back */
+    return MPIDI_ZC_paths_open();
+}
+
+void MPIDI_ZC_paths_let_go(void)
+{
+    paths.held = false;
 }

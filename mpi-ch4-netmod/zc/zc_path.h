@@ -4,7 +4,8 @@
 
 /* The path between this process and a rank, while one of the two or both leave and come back with
  * another address. A *mover* leaves (zc_detach.h), its *peers* are all other ranks: any of them may be
- * about to make a connection. There are paths only with MPIR_CVAR_CH4_ZC_DETACH.
+ * about to make a connection. There are paths only with MPIR_CVAR_CH4_ZC_DETACH. That to a rank has the
+ * number of the rank; those to processes of other worlds have the numbers from MPIR_Process.size on.
  *
  * The two negotiate until nothing of either is under way. The *leader* of that is the mover or, if
  * both leave, who began; if both did, the lower rank:
@@ -60,6 +61,13 @@
  * there is something to send. A message may come by another VCI before BOUND or RESUME, which it
  * follows; then the path makes the endpoint for its answers, which are parked (MPIDI_ZC_path_connect()).
  *
+ * **Other worlds.** To a process of another world, which CH4 knows, there is the same path, by the
+ * connection that there is (zc_foreign.h): those processes are peers of a mover as well. Messages have the
+ * numbers of the connection (MPIDI_ZC_foreign_number()), which a new address does not change. Two movers of
+ * different worlds would have no anchor in common, so one of the two stays: the one that began later or, if
+ * that cannot be told, the one with the higher id. A process that parts from another world while that is
+ * away says so when it is back. A world with several VCIs has no such paths.
+ *
  * All functions are called inside the locks of all VCIs (zc_vci_locks.h), or by the landing thread inside
  * the gate, and outside callbacks of UCP unless their comment says otherwise. So who has the lock of any
  * VCI may read the state and the incarnation of a path. */
@@ -97,6 +105,8 @@ typedef struct {
 
 typedef struct MPIDI_ZC_path {
     MPIDI_ZC_path_state_t state;
+    struct MPIDI_ZC_foreign *foreign;   /* the connection, if it is of another world; else NULL */
+    struct MPIDI_ZC_path_received *early;       /* of that: a PAUSE that came before CH4 knew it; owned */
     bool leads;                 /* this process does */
     bool numbered;              /* leader: PARKS has arrived */
     bool complete;              /* all messages of the other process were here at the last look */
@@ -107,6 +117,7 @@ typedef struct MPIDI_ZC_path {
     bool anchored;              /* this process is the other's anchor */
     bool returned;              /* and the other is back, and not DONE */
     bool awaits_anchor;         /* the other's ASK is not answered */
+    bool binds;                 /* this process has come back, and the other has to bind it */
     bool company;               /* it is to leave when this process does */
     uint32_t round;             /* of the leader's attempts to leave, when it began to lead */
     uint32_t own_round;         /* this process leaves: of its attempts; 0: it does not */
@@ -128,14 +139,27 @@ typedef struct MPIDI_ZC_path {
     MPIDI_ZC_path_lane_t *lanes;        /* by VCI */
 } MPIDI_ZC_path_t;
 
-MPL_STATIC_INLINE_PREFIX MPIDI_ZC_path_t *MPIDI_ZC_path_of(int rank)
+MPL_STATIC_INLINE_PREFIX MPIDI_ZC_path_t *MPIDI_ZC_path_of(int number)
 {
-    return &MPIDI_ZC_global.paths[rank];
+    return MPIDI_ZC_global.paths[number];
 }
 
 /* Makes the paths to all ranks. */
 int MPIDI_ZC_paths_init(void);
 void MPIDI_ZC_paths_free(void);
+
+/* Makes a path for @foreign, and returns its number. -1: there is no memory, or no rank ever leaves. It is
+ * called inside the lock of VCI 0, in callbacks, too. */
+int MPIDI_ZC_path_add(struct MPIDI_ZC_foreign *foreign);
+
+/* Frees the path @number, which may be -1. It is called inside the lock of VCI 0, in callbacks, too. */
+void MPIDI_ZC_path_remove(int number);
+
+/* Returns how many numbers there are. The paths of some may be NULL. The lock of VCI 0 suffices. */
+int MPIDI_ZC_paths_number(void);
+
+/* Is the path @number, which may be -1, open? The lock of VCI 0 suffices. */
+bool MPIDI_ZC_path_is_open(int number);
 
 /* Returns what is parked for @rank on @vci. It is called inside the lock of @vci, in callbacks, too. */
 MPIDI_ZC_parked_list_t *MPIDI_ZC_path_parked(int rank, int vci);
@@ -224,5 +248,16 @@ bool MPIDI_ZC_paths_open(void);
 
 /* Pauses no path from here on: MPI_Finalize has begun. */
 void MPIDI_ZC_paths_refuse_all(void);
+
+/* ---- other worlds ---- */
+
+/* Returns what keeps this process from leaving, or NULL. *@passes: that ends without the program's
+ * doing. */
+const char *MPIDI_ZC_paths_foreign_obstacle(bool *passes);
+
+/* Lets nobody begin to leave: this process gives addresses of others to another world, when all paths are
+ * open. Returns whether they are. Inside the lock of VCI 0. */
+bool MPIDI_ZC_paths_hold(void);
+void MPIDI_ZC_paths_let_go(void);
 
 #endif /* ZC_PATH_H_INCLUDED */

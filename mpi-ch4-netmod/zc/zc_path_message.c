@@ -2,6 +2,7 @@
 #include <mpidimpl.h>
 #include "zc_path_message.h"
 #include "zc_channel.h"
+#include "zc_foreign_path.h"
 #include "zc_peer.h"
 
 static struct {
@@ -50,18 +51,27 @@ uint32_t MPIDI_ZC_path_own_incarnation(void)
 ucs_status_t MPIDI_ZC_path_send(ucp_ep_h ep, int rank, MPIDI_ZC_path_message_t message,
                                 const void *data, size_t length)
 {
-    message.sender = MPIR_Process.rank;
-    message.receiver = rank;
+    const struct MPIDI_ZC_foreign *foreign = MPIDI_ZC_path_of(rank)->foreign;
+
+    message.sender = foreign ? MPIDI_ZC_foreign_path_self(foreign) : (uint64_t) MPIR_Process.rank;
+    message.receiver = foreign ? (uint32_t) MPIDI_ZC_foreign_path_id(foreign) : (uint32_t) rank;
     return ep ? MPIDI_ZC_channel_send_short(ep, MPIDI_ZC_AM_PATH, &message, sizeof(message), data,
                                             length) : UCS_ERR_NOT_CONNECTED;
 }
 
 ucp_ep_h MPIDI_ZC_path_endpoint(int rank)
 {
-    MPIDI_ZC_addr_t *peer = &MPIDI_ZC_AV(&MPIDIU_get_av(0, rank));
+    const struct MPIDI_ZC_foreign *foreign = MPIDI_ZC_path_of(rank)->foreign;
 
     MPIDI_ZC_bundle_end(&MPIDI_ZC_VCI(0));
-    (void) MPIDI_ZC_lane_endpoint(peer, &peer->lane, 0);
+    MPIDI_ZC_addr_t *peer = foreign ? MPIDI_ZC_foreign_path_peer(foreign) :
+        &MPIDI_ZC_AV(&MPIDIU_get_av(0, rank));
+    if (peer) {
+        (void) MPIDI_ZC_lane_endpoint(peer, &peer->lane, 0);
+    }
+    if (foreign) {
+        return MPIDI_ZC_foreign_path_endpoint(foreign);
+    }
     const ucp_ep_h kept = MPIDI_ZC_path_of(rank)->lanes[0].ep;
     return kept ? kept : peer->lane.ep;
 }
@@ -119,7 +129,7 @@ static void tell_rank_again(int rank)
 {
     MPIDI_ZC_path_t *path = MPIDI_ZC_path_of(rank);
 
-    if (path->lost) {
+    if (path->lost || (path->foreign && MPIDI_ZC_foreign_path_is_over(path->foreign))) {
         path->untold = 0;
     }
     for (uint32_t kind = 0; path->untold >> kind; kind++) {
@@ -142,8 +152,8 @@ void MPIDI_ZC_path_tell(int rank, MPIDI_ZC_tell_t kind)
 void MPIDI_ZC_path_tell_again(void)
 {
     messages.untold = false;
-    for (int rank = 0; rank < MPIR_Process.size; rank++) {
-        if (MPIDI_ZC_path_of(rank)->untold) {
+    for (int rank = 0; rank < MPIDI_ZC_paths_number(); rank++) {
+        if (MPIDI_ZC_path_of(rank) && MPIDI_ZC_path_of(rank)->untold) {
             tell_rank_again(rank);
         }
     }
@@ -157,7 +167,8 @@ ucs_status_t MPIDI_ZC_path_handler(void *arg, const void *header, size_t header_
     }
     MPIDI_ZC_path_message_t message;
     memcpy(&message, header, sizeof(message));
-    if ((int) message.receiver != MPIR_Process.rank) {
+    if (message.receiver != (message.sender & MPIDI_ZC_FOREIGN ?
+                             (uint32_t) MPIDI_ZC_upid_self()->id : (uint32_t) MPIR_Process.rank)) {
         return UCS_OK;          /* the address is of one that the sender did not mean */
     }
     MPIDI_ZC_path_received_t *received = MPL_malloc(sizeof(*received) + length, MPL_MEM_OTHER);

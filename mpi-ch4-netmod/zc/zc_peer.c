@@ -126,11 +126,11 @@ int MPIDI_ZC_lane_connect_first(int rank, MPIDI_ZC_lane_t * lane, int vci, ucp_e
 
 int MPIDI_ZC_lane_connect(const MPIDI_ZC_addr_t * peer, MPIDI_ZC_lane_t * lane, int vci)
 {
-    if (unlikely(peer->self & MPIDI_ZC_FOREIGN)) {
-        return peer->foreign ? MPIDI_ZC_foreign_open(peer->foreign) : MPIDI_ZC_LOST;
-    }
     if (unlikely(lane->paused)) {
         return MPI_SUCCESS;
+    }
+    if (unlikely(peer->self & MPIDI_ZC_FOREIGN)) {
+        return peer->foreign ? MPIDI_ZC_foreign_open(peer->foreign) : MPIDI_ZC_LOST;
     }
     return MPIDI_ZC_lane_connect_first(MPIDI_ZC_world_rank_of(peer), lane, vci, &lane->ep);
 }

@@ -40,7 +40,7 @@ typedef struct {
     uint16_t handler_id;
     bool announced;             /* send: counted in nr_announced */
     uint8_t vci;                /* send: its VCI */
-    int32_t path_to;            /* send: counted for the path to this rank (zc_path.h); -1: not */
+    int32_t path_to;            /* send: counted for the path of this number (zc_path.h); -1: not */
 } MPIDI_ZC_am_request_t;
 
 typedef struct {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include <mpidimpl.h>
 #include "zc_abridged.h"
+#include "zc_connecting.h"
 #include "zc_foreign.h"
 #include "zc_path.h"
 #include "zc_peer.h"
@@ -38,11 +39,16 @@ int MPIDI_ZC_get_local_upids(MPIR_Comm * comm, int **local_upid_size, char **loc
 
     *local_upid_size = NULL;
     *local_upids = NULL;
+    if (comm != MPIR_Process.comm_self) {
+        mpi_errno = MPIDI_ZC_connecting_hold();
+        if (mpi_errno) {
+            return mpi_errno;
+        }
+    }
     MPID_THREAD_CS_ENTER(VCI, MPIDI_VCI(0).lock);
     sizes = MPL_malloc(comm->local_size * sizeof(int), MPL_MEM_ADDRESS);
     MPIR_ERR_CHKANDJUMP(!sizes, mpi_errno, MPI_ERR_OTHER, "**nomem");
     if (comm == MPIR_Process.comm_self) {
-        MPIDI_ZC_global.address_published = true;
         /* for the name of a port, which has little room */
         const void *upid;
         mpi_errno = MPIDI_ZC_upid_for_port(&upid, &length);
@@ -273,7 +279,8 @@ static void message_sent(void *request, ucs_status_t status, void *user_data)
     }
 }
 
-/* Hands @message to UCP, which sets its status. */
+/* Hands @message to UCP, which sets its status. UCS_ERR_BUSY: not now, since the path to @peer is paused
+ * (zc_path.h). Neither side leaves then, so it opens. */
 static int post(MPIDI_ZC_addr_t * peer, outgoing_t * message, size_t size)
 {
     int mpi_errno = MPI_SUCCESS;
@@ -288,6 +295,10 @@ static int post(MPIDI_ZC_addr_t * peer, outgoing_t * message, size_t size)
     MPID_THREAD_CS_ENTER(VCI, MPIDI_VCI(0).lock);
     mpi_errno = MPIDI_ZC_lane_endpoint(peer, &peer->lane, 0);
     MPIR_ERR_CHECK(mpi_errno);
+    if (unlikely(!peer->lane.ep)) {
+        message->status = UCS_ERR_BUSY;
+        goto fn_exit;
+    }
     message->status = UCS_INPROGRESS;
     ucs_status_ptr_t request = ucp_am_send_nbx(peer->lane.ep, MPIDI_ZC_AM_DYNAMIC, &message->tag,
                                                sizeof(message->tag), message->bytes, size, &param);
@@ -364,7 +375,12 @@ int MPIDI_ZC_dynamic_send(uint64_t remote_gpid, int tag, const void *buf, int si
     message->awaited = true;
     message->tag = tag;
     memcpy(message->bytes, buf, size);
-    mpi_errno = post(peer, message, size);
+    do {
+        mpi_errno = post(peer, message, size);
+        if (mpi_errno == MPI_SUCCESS && message->status == UCS_ERR_BUSY) {
+            mpi_errno = progress_until(&start, timeout, &in_time);
+        }
+    } while (mpi_errno == MPI_SUCCESS && message->status == UCS_ERR_BUSY && in_time);
     while (mpi_errno == MPI_SUCCESS && in_time &&
            *(volatile ucs_status_t *) &message->status == UCS_INPROGRESS) {
         mpi_errno = progress_until(&start, timeout, &in_time);
@@ -372,8 +388,8 @@ int MPIDI_ZC_dynamic_send(uint64_t remote_gpid, int tag, const void *buf, int si
     const ucs_status_t status = let_go(message);
     mpi_errno = as_error_of_port(mpi_errno);
     MPIR_ERR_CHECK(mpi_errno);
-    MPIR_ERR_CHKANDJUMP1(status == UCS_INPROGRESS, mpi_errno, MPI_ERR_PORT, "**zc_timeout",
-                         "**zc_timeout %d", timeout);
+    MPIR_ERR_CHKANDJUMP1(status == UCS_INPROGRESS || status == UCS_ERR_BUSY, mpi_errno,
+                         MPI_ERR_PORT, "**zc_timeout", "**zc_timeout %d", timeout);
     MPIR_ERR_CHKANDJUMP2(status != UCS_OK, mpi_errno,
                          has_failed_too(remote_gpid) ? MPI_ERR_PORT : MPI_ERR_OTHER, "**zc_ucx",
                          "**zc_ucx %s %s", "connect", ucs_status_string(status));

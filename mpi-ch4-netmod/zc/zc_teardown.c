@@ -5,6 +5,7 @@
 #include "zc_abridged.h"
 #include "zc_arrival.h"
 #include "zc_channel.h"
+#include "zc_connecting.h"
 #include "zc_context.h"
 #include "zc_detach.h"
 #include "zc_foreign.h"
@@ -221,6 +222,7 @@ void MPIDI_ZC_free_all(void)
     MPIDIU_avt_free_hook = NULL;
     MPIDIU_foreign_node_hook = NULL;
     MPIR_Comm_worlds_hook = NULL;
+    MPIDI_ZC_connecting_end();
     free_table(MPIDI_ZC_global.world);
     free_table(MPIDI_ZC_global.nets);
     free_table(MPIDI_ZC_global.lane_addresses);

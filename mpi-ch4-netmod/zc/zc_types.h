@@ -145,8 +145,8 @@ typedef struct {
     char *lane_addresses;       /* of all ranks' other VCIs, stride lane_stride */
     size_t lane_stride;
     size_t max_am_header;       /* CH4's share of UCP's longest user header */
-    struct MPIDI_ZC_path *paths;        /* by rank; NULL: no rank ever leaves (zc_path.h) */
-    bool address_published;     /* other worlds may have the address of this process */
+    struct MPIDI_ZC_path **paths;       /* by rank, and behind them those to processes of other
+                                         * worlds; NULL: no rank ever leaves (zc_path.h) */
 
     zc_t *landing;              /* of all VCIs */
     unsigned releases;          /* atomic: how often landing memory has been released; wraps */

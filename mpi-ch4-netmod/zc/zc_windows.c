@@ -68,6 +68,18 @@ void MPIDI_ZC_windows_remove(MPIR_Win * win)
     zc->latest = NULL;
 }
 
+bool MPIDI_ZC_windows_are_foreign(void)
+{
+    bool are = false;
+
+    for (const MPIR_Win * win = windows.first; win; win = MPIDI_ZC_WIN(win).next) {
+        for (int rank = 0; rank < win->comm_ptr->local_size; rank++) {
+            are = are || MPIDI_ZC_WIN(win).targets[rank].world_rank < 0;
+        }
+    }
+    return are;
+}
+
 /* Returns the rank in @win's communicator, or -1. */
 static int rank_in(const MPIR_Win * win, int world_rank)
 {

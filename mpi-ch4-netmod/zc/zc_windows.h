@@ -62,6 +62,9 @@ void MPIDI_ZC_windows_forget(int world_rank);
  * caller has, and reports it once. */
 void MPIDI_ZC_windows_refused(int world_rank, int vci);
 
+/* Has a window memory of processes of another world? */
+bool MPIDI_ZC_windows_are_foreign(void);
+
 /* This process leaves: gives up its memory, and all keys. */
 void MPIDI_ZC_windows_leave(void);
 

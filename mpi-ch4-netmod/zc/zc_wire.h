@@ -244,11 +244,13 @@ typedef enum {
     MPIDI_ZC_REFUSES_FINALIZE,  /* the rank is in MPI_Finalize */
     MPIDI_ZC_REFUSES_BINDS,     /* it has come back, and waits for one that is away */
     MPIDI_ZC_REFUSES_MEMORY,    /* it has none for announced messages */
+    MPIDI_ZC_REFUSES_CONNECTS,  /* it gives addresses to another world */
+    MPIDI_ZC_REFUSES_LEAVES,    /* it leaves itself, and is of another world */
 } MPIDI_ZC_refusal_t;
 
 typedef struct {
-    uint64_t sender;
-    uint32_t receiver;
+    uint64_t sender;            /* rank; of another world, the number of its messages */
+    uint32_t receiver;          /* rank; of another world, the lower half of its id */
     uint32_t kind;
     uint32_t round;             /* PAUSE, ASK, RESUME: of the sender's attempts to leave; REFUSE, KNOWS,
                                  * STAYS, GOES: of the receiver's; PARKS to QUIET: of the leader's, when it

@@ -432,7 +432,7 @@ static bool go_round(unsigned *incarnation)
         if (options.tolerated && strstr(rest, options.tolerated))
             tolerated++;
         else if (!(options.allowed && strstr(rest, options.allowed)) && !options.expected &&
-                 !strstr(rest, "another rank") && !strstr(rest, "no other rank") &&
+                 options.times && !strstr(rest, "AGAIN") && !strstr(rest, "no other rank") &&
                  !strstr(rest, "MPI_Finalize"))
             die("refused", rest);
         refusals++;
@@ -628,6 +628,7 @@ int main(int argc, char **argv)
     }
     close(ends[1]);
     signal(SIGPIPE, SIG_IGN); /* the rank may end before an order */
+    signal(SIGUSR1, SIG_IGN); /* Hydra tells all whom it has started of a death that ends no job */
     orders = fdopen(ends[0], "r+");
     if (is_told())
         hold();

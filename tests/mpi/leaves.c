@@ -7,14 +7,16 @@
  *     leaves FILE NUMBER WHAT...   makes FILE.ready, and goes on until there are NUMBER files
  *                                  FILE.<rank>
  *
- * WHAT: window, port, world, or all others, or some of pairs, wildcards, synchronous, probes,
- * collectives, cancellations, computing, itself. Of port and world rank 0 has one: a port that is
- * open, or a child that it talks to.
+ * WHAT: window, port, world, ended, died, or all others, or some of pairs, wildcards, synchronous,
+ * probes, collectives, cancellations, computing, itself. Of port to died rank 0 has one: a port
+ * that is open, a child that it talks to, one that has finalized, one that was killed. It keeps the
+ * communicator to it.
  */
 #include "marks.h"
+#include <signal.h>
 #include <stddef.h>
 
-enum { TAGS = 10000, NEVER = 20000, ITSELF, TO_CHILD, FEW = 6 };
+enum { TAGS = 10000, NEVER = 20000, ITSELF, TO_CHILD, FEW = 6, END = -1, DIE = -2 };
 
 static const size_t sizes[] = {0,        1,         8,         64,        1000, 4 * KIB, 9 * KIB,
                                64 * KIB, 127 * KIB, 128 * KIB, 300 * KIB, MIB,  4 * MIB};
@@ -263,10 +265,21 @@ static void talk(int round)
     MPI_Sendrecv_replace(&round, 1, MPI_INT, 0, TO_CHILD, 0, TO_CHILD, child, MPI_STATUS_IGNORE);
 }
 
+/** lose - the child, which dies */
+static void lose_child(void)
+{
+    int word = DIE;
+    MPI_Comm_set_errhandler(child, MPI_ERRORS_RETURN);
+    MPI_Send(&word, 1, MPI_INT, 0, TO_CHILD, child);
+    MPI_Recv(&word, 1, MPI_INT, 0, TO_CHILD, child, MPI_STATUS_IGNORE);
+}
+
 static int be_child(MPI_Comm parent)
 {
     for (int round = 0; round >= 0;) {
         MPI_Recv(&round, 1, MPI_INT, 0, TO_CHILD, parent, MPI_STATUS_IGNORE);
+        if (round == DIE)
+            raise(SIGKILL);
         MPI_Send(&round, 1, MPI_INT, 0, TO_CHILD, parent);
     }
     MPI_Comm_disconnect(&parent);
@@ -279,8 +292,9 @@ static int be_child(MPI_Comm parent)
 static int wants(int argc, char **argv, const char *what)
 {
     for (int i = 3; i < argc; i++)
-        if (!strcmp(argv[i], what) || (!strcmp(argv[i], "all") && strcmp(what, "window") &&
-                                       strcmp(what, "port") && strcmp(what, "world")))
+        if (!strcmp(argv[i], what) ||
+            (!strcmp(argv[i], "all") && strcmp(what, "window") && strcmp(what, "port") &&
+             strcmp(what, "world") && strcmp(what, "ended") && strcmp(what, "died")))
             return 1;
     return 0;
 }
@@ -297,15 +311,21 @@ int main(int argc, char **argv)
     const int has_window = wants(argc, argv, "window");
     const int has_port = check_rank == 0 && wants(argc, argv, "port");
     const int has_child = check_rank == 0 && wants(argc, argv, "world");
+    const int ended = check_rank == 0 && wants(argc, argv, "ended");
+    const int died = check_rank == 0 && wants(argc, argv, "died");
     if (has_window)
         open_window();
     if (has_port)
         MPI_Open_port(MPI_INFO_NULL, port);
-    if (has_child) {
+    if (has_child || ended || died) {
         MPI_Comm_spawn(argv[0], MPI_ARGV_NULL, 1, MPI_INFO_NULL, 0, MPI_COMM_SELF, &child,
                        MPI_ERRCODES_IGNORE);
         talk(0);
     }
+    if (ended)
+        talk(END);
+    if (died)
+        lose_child();
     if (check_rank == 0)
         mark(argv[1], ".ready");
     for (; go_on; rounds++) {
@@ -337,10 +357,10 @@ int main(int argc, char **argv)
         MPI_Win_free(&window);
     if (has_port)
         MPI_Close_port(port);
-    if (has_child) {
-        talk(-1);
+    if (has_child)
+        talk(END);
+    if (child != MPI_COMM_NULL)
         MPI_Comm_disconnect(&child);
-    }
     if (check_rank == 0)
         printf("# %d rounds\n", rounds);
     return check_finish();

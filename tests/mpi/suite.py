@@ -71,10 +71,10 @@ def unnoticed_death(phase, who, suffix="", asserts=None, **more):
 
 
 def leaves(suffix, what="all", ranks=3, told="1", times=100, options=(), environment=None,
-           check=None, hosts=("2", "loopback"), program="leaves", **more):
-    """Ranks TOLD leave TIMES each, while all send to each other."""
+           check=None, hosts=("2", "loopback"), program="leaves", words=None, **more):
+    """Ranks TOLD leave TIMES each, while all send to each other. WORDS: arguments behind FILE."""
     number = told.count(",") + 1
-    return Test(program, "FILE", str(number), *what.split(), name=f"leaves-{suffix}", ranks=ranks,
+    return Test(program, "FILE", *(words or (str(number), *what.split())), name=f"leaves-{suffix}", ranks=ranks,
                 netmods=("zc",), hosts=hosts,
                 check=None if more.get("dies") else check or left(times * number),
                 holder=("-r", told, "-n", str(times), "-u", "FILE", "-b", "FILE.ready", *options),
@@ -92,6 +92,15 @@ def led_away(program, *args, name=None, ranks=2, told="0", environment=None, che
     return Test(program, *args, name=f"{name or program}@leaves", ranks=ranks, netmods=("zc",),
                 hosts=("2", "loopback"), holder=("-r", told, "-n", "0"), check=check or left(1),
                 environment={CVAR + "DETACH": "1", **(environment or {})}, timeout=600, **more)
+
+
+def leaves_worlds(suffix, what, ranks=2, told="0", children=2, told_children="-", times=30, options=(), **more):
+    """Ranks TOLD, and children TOLD_CHILDREN, leave TIMES each, while processes of several worlds send to each other."""
+    by_parents = times * (told.count(",") + 1) if told != "-" else 0
+    number = (told.count(",") + 1 if told != "-" else 0) + (told_children.count(",") + 1 if told_children != "-" else 0)
+    return leaves(f"worlds-{suffix}", ranks=ranks, program="leaves_worlds", told=told, times=times,
+                  words=(str(number), str(children), told_children, str(times), *what.split()), options=("-w", "20", *options),
+                  **{"check": left(by_parents), "timeout": 300, **more})
 
 
 def leaves_windows(suffix, what="all", told="1", times=100, check=None, timeout=600, **more):
@@ -499,10 +508,45 @@ TESTS = [
     Test("zero", name="bad-setting-detach_fd", timeout=30, dies=True, netmods=("zc",),
          environment={CVAR + "DETACH": "1", CVAR + "DETACH_FD": "99"},
          says=f"bad value of {CVAR}DETACH_FD: no socket"),
-    stays("port", "another world may have its address", "pairs port"),
-    stays("world", "it is connected to another world", "pairs world"),
-    *(stays(f"{what}-vcis", why, f"pairs {what}", environment={NUM_VCIS: "2"}) for what, why in
-      (("port", "another world may have its address"), ("world", "it is connected to another world"))),
+    *(stays(f"port{suffix}", "it has a port open", "pairs port", environment=environment)
+      for suffix, environment in (("", None), ("-vcis", {NUM_VCIS: "2"}))),
+    stays("world-vcis", "it has several VCIs, and is connected to another world", "pairs world",
+          environment={NUM_VCIS: "2"}),
+    leaves("beside-a-child", "pairs world", ranks=2, told="0", times=30, options=("-w", "20"), says="rank 0 left 30 times",
+           check=lambda stats: None),
+    leaves("beside-an-ended-child", "pairs ended", ranks=2, told="0", times=30, says="rank 0 left 30 times",
+           check=lambda stats: None),
+    leaves("beside-a-dead-child", "pairs died", ranks=2, told="0", times=30, says="rank 0 left 30 times",
+           check=lambda stats: None, launcher=("-disable-auto-cleanup",)),
+    leaves_worlds("pairs", "pairs"),
+    leaves_worlds("wildcards", "wildcards pairs"),
+    leaves_worlds("across", "across computing"),
+    leaves_worlds("collectives", "collectives"),
+    leaves_worlds("all", "pairs wildcards across collectives computing", ranks=3, told="1", children=3),
+    leaves_worlds("alone", "across pairs", ranks=1, children=1),
+    leaves_worlds("no-thread", "pairs across computing", environment={CVAR + "LANDING_THREAD": "0"}),
+    leaves_worlds("few-unexpected", "pairs across", environment={CVAR + "UNEXPECTED_BUDGET": "64k",
+                                                                 CVAR + "LANDING_BUDGET": "1m"}),
+    leaves_worlds("children", "pairs across", told="0", told_children="1", options=("-t", "another world")),
+    leaves_worlds("all-of-both", "pairs across", told="0,1", told_children="0,1", times=15),
+    leaves_worlds("creates", "creates"),
+    leaves_worlds("children-create", "creates pairs", told="1", told_children="0,1", times=15),
+    leaves_worlds("spawns", "spawns pairs"),
+    leaves_worlds("ports", "ports pairs", options=("-t", "has a port open")),
+    leaves_worlds("early", "pairs creates early", told="0,1"),
+    leaves_worlds("stale-token", "pairs across", options=("-s",)),
+    leaves_worlds("holds-nothing-of-ucx", "pairs across", options=("-c",)),
+    leaves_worlds("32-children", "pairs", children=30, times=10),
+    # The statistics of a child may take the place of its parent's, so the holder tells how often a rank has left.
+    *(led_away(program, *words.split(), name=f"{program}-{words.split()[0]}{told and '-' + told.replace(',', '-')}",
+               ranks=ranks, told=told, check=lambda stats: None, says=r"left [1-9]\d* times")
+      for program, words, ranks, told in (
+          ("spawn", "exchange", 2, "0"), ("spawn", "exchange", 2, "1"), ("spawn", "multiple", 2, "0"),
+          ("spawn", "connect 200", 2, "0"), ("spawn", "reconnect 150", 2, "0,1"), ("spawn", "tree", 2, "0"),
+          ("spawn", "ports", 3, "0,1,2"), ("spawn", "rounds 40", 2, "0,1"), ("worlds", "finalizes", 1, "0"),
+          ("partitioned_worlds", "exchange", 1, "0"))),
+    leaves_worlds("1000-times", "pairs across creates", told="0,1", told_children="0,1", times=1000, timeout=3000,
+                  tags=LONG),
     stays("shared-memory", "UCX uses shared memory", hosts=("1",)),
     *(led_away(*words.split(), ranks=ranks) for words, ranks in (
         ("order", 3), ("probe", 2), ("cancel", 2), ("ssend", 2), ("truncation", 2),

@@ -150,7 +150,7 @@ typedef struct {
 
 extern struct zc_test_netmod {
     MPIDI_ZC_vci_t vcis[ZC_TEST_VCIS];
-    struct MPIDI_ZC_path *paths;
+    struct MPIDI_ZC_path **paths;
     struct {
         bool detach, bulk_apart, bulk_shares, channels, bundle;
         size_t rndv_threshold, one_copy_threshold;
@@ -158,7 +158,7 @@ extern struct zc_test_netmod {
     struct {
         bool shared_memory, one_copy;
     } transport;
-    bool address_published, closing, rank_died, over, in_landing_thread;
+    bool closing, rank_died, over, in_landing_thread;
     void *landing;
     const MPIDI_ZC_upid_t *world, *nets;
     size_t world_stride, net_stride;
@@ -175,6 +175,7 @@ extern struct zc_test_netmod {
 void MPIDI_ZC_end_job_if(int mpi_errno);
 void MPIDI_ZC_progress_all(void);
 void MPIDI_ZC_am_want_bulk(MPIDI_ZC_vci_t *vci, int rank);
+int MPIDI_ZC_path_to(const MPIDI_ZC_addr_t *peer);
 void MPIDI_ZC_path_announces(int rank, int vci);
 void MPIDI_ZC_path_announced(int rank, int vci);
 #define MPIDI_ZC_bundle_end(vci) ((void)(vci))
@@ -184,7 +185,6 @@ ucs_status_t MPIDI_ZC_channel_send_short(ucp_ep_h ep, unsigned id, const void *h
 void MPIDI_ZC_channel_must_send(ucs_status_t status);
 bool MPIDI_ZC_arrivals_fetch(MPIDI_ZC_vci_t *vci, uint64_t sender, bool *memory);
 
-extern void *MPIDI_ZC_connections[ZC_TEST_VCIS];
 int MPIDI_ZC_foreign_open(struct MPIDI_ZC_foreign *foreign);
 MPIDI_ZC_addr_t *MPIDI_ZC_foreign_vcis_peer(struct MPIDI_ZC_foreign *foreign, int vci);
 

@@ -16,7 +16,6 @@ struct zc_test_global MPIDI_global;
 struct zc_test_netmod MPIDI_ZC_global;
 MPIDI_av_entry_t zc_test_av[ZC_TEST_RANKS];
 int MPIR_CVAR_CH4_ZC_DETACH_FD, MPIR_CVAR_CH4_ZC_DETACH_SECONDS;
-void *MPIDI_ZC_connections[ZC_TEST_VCIS];
 
 /* What an announced message counts as: four share a connection before there are some for bulk. */
 enum { ANNOUNCED_BYTES = MPIDI_ZC_BULK_SHARED / 4 };
@@ -63,6 +62,7 @@ static struct {
     MPIR_Win windows[ZC_TEST_WINDOWS];
     uint32_t keys[ZC_TEST_WINDOWS]; /* to this rank's memory; 0: it is not registered */
     uint32_t registered;            /* how often memory has been */
+    int ports;                      /* are open */
 } own;
 
 /* ---- memory and time ---- */
@@ -215,6 +215,117 @@ MPIDI_ZC_addr_t *MPIDI_ZC_foreign_vcis_peer(struct MPIDI_ZC_foreign *foreign, in
 {
     (void)foreign, (void)vci;
     return NULL;
+}
+
+/* ---- there is no other world ---- */
+
+int MPIDI_ZC_connecting_ports(void)
+{
+    return own.ports;
+}
+
+bool MPIDI_ZC_connecting(void)
+{
+    return false;
+}
+
+_Noreturn static void no_other_world(void)
+{
+    MPID_Abort(NULL, MPI_ERR_OTHER, 1, "there is no other world");
+}
+
+const char *MPIDI_ZC_foreign_path_obstacle(bool *passes)
+{
+    (void)passes;
+    return NULL;
+}
+
+void MPIDI_ZC_foreign_path_settle(void) {}
+
+bool MPIDI_ZC_foreign_path_waits(void)
+{
+    return false;
+}
+
+int MPIDI_ZC_foreign_path(const struct MPIDI_ZC_foreign *foreign)
+{
+    (void)foreign;
+    no_other_world();
+}
+
+int MPIDI_ZC_foreign_path_of_sender(uint64_t sender)
+{
+    (void)sender;
+    no_other_world();
+}
+
+uint64_t MPIDI_ZC_foreign_path_id(const struct MPIDI_ZC_foreign *foreign)
+{
+    (void)foreign;
+    no_other_world();
+}
+
+uint64_t MPIDI_ZC_foreign_path_self(const struct MPIDI_ZC_foreign *foreign)
+{
+    (void)foreign;
+    no_other_world();
+}
+
+uint64_t MPIDI_ZC_foreign_path_other(const struct MPIDI_ZC_foreign *foreign)
+{
+    (void)foreign;
+    no_other_world();
+}
+
+MPIDI_ZC_addr_t *MPIDI_ZC_foreign_path_peer(const struct MPIDI_ZC_foreign *foreign)
+{
+    (void)foreign;
+    no_other_world();
+}
+
+bool MPIDI_ZC_foreign_path_is_over(const struct MPIDI_ZC_foreign *foreign)
+{
+    (void)foreign;
+    no_other_world();
+}
+
+bool MPIDI_ZC_foreign_path_has_all(const struct MPIDI_ZC_foreign *foreign, uint32_t next)
+{
+    (void)foreign, (void)next;
+    no_other_world();
+}
+
+ucp_ep_h MPIDI_ZC_foreign_path_endpoint(const struct MPIDI_ZC_foreign *foreign)
+{
+    (void)foreign;
+    no_other_world();
+}
+
+void MPIDI_ZC_foreign_path_forget_endpoint(struct MPIDI_ZC_foreign *foreign)
+{
+    (void)foreign;
+    no_other_world();
+}
+
+void MPIDI_ZC_foreign_path_refused(struct MPIDI_ZC_foreign *foreign, ucs_status_t status)
+{
+    (void)foreign, (void)status;
+    no_other_world();
+}
+
+void MPIDI_ZC_upid_server_stop(void) {}
+
+int MPIDI_ZC_foreign_path_readdress(struct MPIDI_ZC_foreign *foreign, const char *address,
+                                    size_t length)
+{
+    (void)foreign, (void)address, (void)length;
+    no_other_world();
+}
+
+int MPIDI_ZC_foreign_path_connect(struct MPIDI_ZC_foreign *foreign, ucp_ep_h *ep)
+{
+    (void)foreign, (void)ep;
+    no_other_world();
 }
 
 int MPIDI_ZC_context_open(void)
@@ -764,7 +875,7 @@ static void end(void)
 
 static void hinder(bool hinders)
 {
-    MPIDI_ZC_global.address_published = hinders;
+    own.ports = hinders;
 }
 
 static int outstanding(int rank)
@@ -782,19 +893,19 @@ static int awaited(void)
 
 static int state(int rank)
 {
-    return MPIDI_ZC_global.paths[rank].state;
+    return MPIDI_ZC_global.paths[rank]->state;
 }
 
 static uint32_t incarnation(int rank)
 {
-    return MPIDI_ZC_global.paths[rank].incarnation;
+    return MPIDI_ZC_global.paths[rank]->incarnation;
 }
 
 static void describe(int rank, char *text, size_t room)
 {
     static const char *const states[] = {"OPEN",   "PAUSING", "HAS_FETCHED",
                                          "PAUSED", "BINDING", "STALE"};
-    const MPIDI_ZC_path_t *path = &MPIDI_ZC_global.paths[rank];
+    const MPIDI_ZC_path_t *path = MPIDI_ZC_global.paths[rank];
     int length = snprintf(
         text, room, "%s%s%s%s%s%s%s%s%s%s round %u own %u other %u inc %u untold %x refusal %d",
         states[path->state], path->leads ? " leads" : "", path->numbered ? " numbered" : "",

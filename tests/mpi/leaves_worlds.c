@@ -1,0 +1,379 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Ranks leave and come back while processes of several worlds send to each other: parents, which
+ * the launcher has started, their children, and a child of those. Nothing is lost, whoever moves,
+ * and none is given an address that has gone. holder.c tells the parents to leave, and may tell
+ * children.
+ *
+ *     leaves_worlds FILE NUMBER CHILDREN TOLD TIMES WHAT...
+ *
+ * makes FILE.ready, and goes on until there are NUMBER files FILE.<rank> and FILE-child.<rank>. The
+ * CHILDREN have holders if TOLD is a list of ranks ("0,1"), not "-", and leave TIMES each.
+ *
+ * WHAT: some of
+ *     pairs        messages of all to all, some synchronous
+ *     wildcards    the same, received from any
+ *     across       messages over the intercommunicator, large ones announced
+ *     collectives  of all
+ *     computing    each is late now and then
+ *     creates      parents connect to a child of the children in each round, and part from it: its
+ *                  address, and theirs, are given to them by others
+ *     spawns       the last parent spawns a process in each round
+ *     ports        the first parent and the first child connect by a port in each round, too
+ *     early        FILE.ready is there before anybody is spawned
+ *     split        nothing but one exchange in each round: most of the time all are outside MPI
+ */
+#include "marks.h"
+#include <libgen.h>
+
+enum { FEW = 4, PAIRS = 1, WILD, ACROSS, OVER, DONE, NAME_OF_PORT, MOST_ARGUMENTS = 64 };
+
+static const size_t sizes[] = {0, 8, 64, 1000, 4 * KIB, 64 * KIB, 128 * KIB, 300 * KIB, MIB};
+enum { SIZES = sizeof sizes / sizeof sizes[0] };
+
+static struct {
+    const char *file;
+    int number, children, times;
+    const char *told;
+    char **what;
+    int whats;
+    int is_child;
+} job;
+
+static uint64_t state;  /* the same in all processes */
+static MPI_Comm inter;  /* parents and children */
+static MPI_Comm all;    /* both, parents first */
+static int rank, ranks; /* in it */
+
+static int wants(const char *what)
+{
+    for (int i = 0; i < job.whats; i++)
+        if (!strcmp(job.what[i], what))
+            return 1;
+    return 0;
+}
+
+static size_t size_of(int round, int from, int to, int i)
+{
+    const uint64_t x =
+        pattern_mix(check_seed ^ pattern_mix((uint64_t)round << 32 | from << 20 | to << 8 | i));
+    const size_t limit = sizes[x % 8 ? x % 6 : x / 64 % SIZES];
+    return x % 3 && limit > 1 ? 1 + (x >> 20) % limit : limit;
+}
+
+static uint64_t content_of(int round, int from, int to, int i)
+{
+    return pattern_mix(check_seed + 3 * (uint64_t)round) ^
+           ((uint64_t)from << 40 | (uint64_t)to << 20 | i);
+}
+
+static void late(void)
+{
+    if (wants("computing") && check_random(&state, 3) == (uint64_t)rank % 3)
+        check_sleep_ms(10);
+}
+
+/** exchange - FEW messages from each of @comm to each other one, of which @wild receives any */
+static void exchange(int round, MPI_Comm comm, int wild)
+{
+    int own, members;
+    MPI_Comm_rank(comm, &own);
+    MPI_Comm_size(comm, &members);
+    const int each = FEW * (members - 1), tag = wild ? WILD : PAIRS;
+    void **out = check_malloc((each + 1) * sizeof *out);
+    MPI_Request *requests = check_malloc((each + 1) * sizeof *requests);
+    int *seen = calloc(members, sizeof *seen), n = 0;
+    for (int i = 0; i < FEW; i++) {
+        for (int to = 0; to < members; to++) {
+            if (to == own)
+                continue;
+            const size_t bytes = size_of(round, own, to, i);
+            out[n] = check_malloc(bytes);
+            pattern_fill(out[n], bytes, content_of(round, own, to, i));
+            if (i == 1)
+                MPI_Issend(out[n], bytes, MPI_BYTE, to, tag, comm, &requests[n]);
+            else
+                MPI_Isend(out[n], bytes, MPI_BYTE, to, tag, comm, &requests[n]);
+            n++;
+        }
+    }
+    late();
+    void *in = check_malloc(MIB);
+    for (int i = 0; i < FEW; i++) {
+        for (int other = 0; other < members; other++) {
+            MPI_Status status;
+            int bytes;
+            if (other == own)
+                continue;
+            MPI_Recv(in, MIB, MPI_BYTE, wild ? MPI_ANY_SOURCE : other, tag, comm, &status);
+            MPI_Get_count(&status, MPI_BYTE, &bytes);
+            const int from = status.MPI_SOURCE, nth = seen[from]++;
+            CHECK((size_t)bytes == size_of(round, from, own, nth), "%d bytes, message %d of %d",
+                  bytes, nth, from);
+            check_content(in, bytes, content_of(round, from, own, nth), "message");
+        }
+    }
+    MPI_Waitall(n, requests, MPI_STATUSES_IGNORE);
+    for (int i = 0; i < n; i++)
+        free(out[i]);
+    /* No wildcard may match what is sent in the next round. */
+    if (wild)
+        MPI_Barrier(comm);
+    free(in);
+    free(out);
+    free(requests);
+    free(seen);
+}
+
+/** across - @bytes to and from each process of the other world */
+static void across(int round, size_t bytes)
+{
+    int others, own;
+    MPI_Comm_remote_size(inter, &others);
+    MPI_Comm_rank(inter, &own);
+    const int from = own + (job.is_child ? 1000 : 0);
+    void *out = check_malloc(bytes), *in = check_malloc(bytes);
+    MPI_Request *requests = check_malloc(others * sizeof *requests);
+    pattern_fill(out, bytes, content_of(round, from, 0, FEW));
+    for (int to = 0; to < others; to++)
+        MPI_Isend(out, bytes, MPI_BYTE, to, ACROSS, inter, &requests[to]);
+    late();
+    for (int other = 0; other < others; other++) {
+        MPI_Recv(in, bytes, MPI_BYTE, other, ACROSS, inter, MPI_STATUS_IGNORE);
+        check_content(in, bytes, content_of(round, other + (job.is_child ? 0 : 1000), 0, FEW),
+                      "across");
+    }
+    MPI_Waitall(others, requests, MPI_STATUSES_IGNORE);
+    free(requests);
+    free(out);
+    free(in);
+}
+
+static void collectives(int round)
+{
+    const int count = 1 + (int)check_random(&state, 100000);
+    long *sums = check_malloc(count * sizeof *sums), *own = check_malloc(count * sizeof *own);
+    for (int i = 0; i < count; i++)
+        own[i] = (long)i * (rank + 1) + round;
+    MPI_Allreduce(own, sums, count, MPI_LONG, MPI_SUM, all);
+    for (int i = 0; i < count; i++)
+        CHECK(sums[i] == (long)i * ranks * (ranks + 1) / 2 + (long)round * ranks,
+              "element %d of a sum", i);
+    free(sums);
+    free(own);
+}
+
+/* ---- spawning ---- */
+
+/** start - so many of this program, as @kind, by a holder if @told; the caller frees nothing */
+static MPI_Comm start(const char *kind, int number, const char *told, MPI_Comm by)
+{
+    static char self[4096], holder[4096 + 16], times[16], file[4096], count[16];
+    char *arguments[MOST_ARGUMENTS];
+    int n = 0;
+    MPI_Comm comm;
+    const ssize_t length = readlink("/proc/self/exe", self, sizeof self - 1);
+    CHECK(length > 0, "no /proc/self/exe");
+    self[length] = '\0';
+    char folder[4096];
+    snprintf(folder, sizeof folder, "%s", self);
+    snprintf(holder, sizeof holder, "%s/holder", dirname(folder));
+    snprintf(times, sizeof times, "%d", job.times);
+    snprintf(file, sizeof file, "%s-child", job.file);
+    snprintf(count, sizeof count, "%d", job.number);
+    if (told) {
+        char *by_holder[] = {"-r", (char *)told, "-n", times, "-u", file, "-w", "20", "--", self};
+        for (size_t i = 0; i < sizeof by_holder / sizeof *by_holder; i++)
+            arguments[n++] = by_holder[i];
+    }
+    char *own[] = {(char *)kind, (char *)job.file, count, "0", "-", times};
+    for (size_t i = 0; i < sizeof own / sizeof *own; i++)
+        arguments[n++] = own[i];
+    for (int i = 0; i < job.whats; i++)
+        arguments[n++] = job.what[i];
+    arguments[n] = NULL;
+    MPI_Comm_spawn(told ? holder : self, arguments, number, MPI_INFO_NULL, 0, by, &comm,
+                   MPI_ERRCODES_IGNORE);
+    return comm;
+}
+
+/** be_brief - a process that is there for one answer */
+static int be_brief(MPI_Comm parent)
+{
+    int word;
+    MPI_Recv(&word, 1, MPI_INT, 0, OVER, parent, MPI_STATUS_IGNORE);
+    MPI_Send(&word, 1, MPI_INT, 0, OVER, parent);
+    MPI_Comm_disconnect(&parent);
+    MPI_Finalize();
+    return 0;
+}
+
+static void spawn_one(int round)
+{
+    MPI_Comm comm = start("brief", 1, NULL, MPI_COMM_SELF);
+    int word = round;
+    MPI_Send(&word, 1, MPI_INT, 0, OVER, comm);
+    word = -1;
+    MPI_Recv(&word, 1, MPI_INT, 0, OVER, comm, MPI_STATUS_IGNORE);
+    CHECK(word == round, "%d of a process that was spawned", word);
+    MPI_Comm_disconnect(&comm);
+}
+
+/* ---- others give addresses away ---- */
+
+static MPI_Comm below = MPI_COMM_NULL; /* children, and a child of theirs */
+
+static void have_grandchild(void)
+{
+    MPI_Comm comm = start("grandchild", 1, NULL, MPI_COMM_WORLD);
+    MPI_Intercomm_merge(comm, 0, &below);
+    MPI_Comm_disconnect(&comm);
+}
+
+/** meet - parents on one side, children and grandchild on the other; @local: of this side */
+static void meet(int round, MPI_Comm local, MPI_Comm bridge, int leader)
+{
+    MPI_Comm comm, merged;
+    MPI_Intercomm_create(local, 0, bridge, leader, OVER, &comm);
+    MPI_Intercomm_merge(comm, job.is_child, &merged);
+    exchange(round, merged, 0);
+    MPI_Comm_disconnect(&merged);
+    MPI_Comm_disconnect(&comm);
+}
+
+static int be_grandchild(MPI_Comm parent)
+{
+    MPI_Intercomm_merge(parent, 1, &below);
+    MPI_Comm_disconnect(&parent);
+    job.is_child = 1;
+    for (int round = 0; round >= 0;) {
+        MPI_Bcast(&round, 1, MPI_INT, 0, below);
+        if (round >= 0)
+            meet(round, below, MPI_COMM_NULL, 0);
+    }
+    MPI_Comm_disconnect(&below);
+    MPI_Finalize();
+    return 0;
+}
+
+static void create(int round)
+{
+    if (job.is_child)
+        MPI_Bcast(&round, 1, MPI_INT, 0, below);
+    if (round >= 0)
+        meet(round, job.is_child ? below : MPI_COMM_WORLD, all, job.is_child ? 0 : check_ranks);
+}
+
+/* ---- ports ---- */
+
+static void connect_by_port(void)
+{
+    char port[MPI_MAX_PORT_NAME] = "";
+    MPI_Comm comm;
+    int word = 0;
+    if (rank == 0) {
+        MPI_Open_port(MPI_INFO_NULL, port);
+        MPI_Send(port, MPI_MAX_PORT_NAME, MPI_CHAR, 0, NAME_OF_PORT, inter);
+        MPI_Comm_accept(port, MPI_INFO_NULL, 0, MPI_COMM_SELF, &comm);
+        MPI_Close_port(port);
+    } else if (job.is_child && check_rank == 0) {
+        MPI_Recv(port, MPI_MAX_PORT_NAME, MPI_CHAR, 0, NAME_OF_PORT, inter, MPI_STATUS_IGNORE);
+        MPI_Comm_connect(port, MPI_INFO_NULL, 0, MPI_COMM_SELF, &comm);
+    } else {
+        return;
+    }
+    MPI_Sendrecv(&rank, 1, MPI_INT, 0, OVER, &word, 1, MPI_INT, 0, OVER, comm, MPI_STATUS_IGNORE);
+    CHECK(word == (job.is_child ? 0 : check_ranks), "%d over a port", word);
+    MPI_Comm_disconnect(&comm);
+}
+
+/* ---- the job ---- */
+
+/** through - how many ranks' holders are */
+static int through(void)
+{
+    char name[4096];
+    struct stat status;
+    int number = 0;
+    for (int i = 0; i < ranks; i++) {
+        snprintf(name, sizeof name, "%s%s.%d", job.file, i < check_ranks ? "" : "-child",
+                 i < check_ranks ? i : i - check_ranks);
+        number += stat(name, &status) == 0;
+    }
+    return number;
+}
+
+static void work(void)
+{
+    int go_on = 1, rounds = 0;
+    for (; go_on; rounds++) {
+        state = pattern_mix(check_seed + rounds);
+        if (wants("pairs"))
+            exchange(4 * rounds, all, 0);
+        if (wants("wildcards"))
+            exchange(4 * rounds + 1, all, 1);
+        if (wants("across"))
+            across(rounds, sizes[rounds % SIZES]);
+        if (wants("collectives"))
+            collectives(rounds);
+        if (wants("creates"))
+            create(4 * rounds + 2);
+        if (wants("spawns") && !job.is_child && check_rank == check_ranks - 1)
+            spawn_one(rounds);
+        if (wants("ports"))
+            connect_by_port();
+        if (wants("split")) {
+            across(rounds, 64 * KIB);
+            check_sleep_ms(20);
+        }
+        go_on = rank == 0 ? through() < job.number : 0;
+        MPI_Bcast(&go_on, 1, MPI_INT, 0, all);
+    }
+    if (rank == 0)
+        printf("# %d rounds\n", rounds);
+}
+
+int main(int argc, char **argv)
+{
+    MPI_Comm parent;
+    CHECK(argc > 6, "usage: leaves_worlds FILE NUMBER CHILDREN TOLD TIMES WHAT...");
+    const int shift =
+        !strcmp(argv[1], "child") || !strcmp(argv[1], "brief") || !strcmp(argv[1], "grandchild");
+    if (shift)
+        unsetenv("MPIR_CVAR_CH4_ZC_STATS_FILE"); /* of a rank of the same number */
+    check_init(&argc, &argv, MPI_THREAD_SINGLE);
+    MPI_Comm_get_parent(&parent);
+    job.is_child = shift;
+    job.file = argv[1 + shift];
+    job.number = atoi(argv[2 + shift]);
+    job.children = atoi(argv[3 + shift]);
+    job.told = argv[4 + shift];
+    job.times = atoi(argv[5 + shift]);
+    job.what = argv + 6 + shift;
+    job.whats = argc - 6 - shift;
+    if (!strcmp(argv[1], "brief"))
+        return be_brief(parent);
+    if (!strcmp(argv[1], "grandchild"))
+        return be_grandchild(parent);
+    if (!job.is_child && check_rank == 0 && wants("early"))
+        mark(job.file, ".ready");
+    inter = job.is_child ? parent
+                         : start("child", job.children, strcmp(job.told, "-") ? job.told : NULL,
+                                 MPI_COMM_WORLD);
+    MPI_Intercomm_merge(inter, job.is_child, &all);
+    MPI_Comm_rank(all, &rank);
+    MPI_Comm_size(all, &ranks);
+    MPI_Bcast(&check_seed, 1, MPI_UINT64_T, 0, all);
+    if (job.is_child && wants("creates"))
+        have_grandchild();
+    if (rank == 0 && !wants("early"))
+        mark(job.file, ".ready");
+    work();
+    if (job.is_child && wants("creates")) {
+        create(-1);
+        MPI_Comm_disconnect(&below);
+    }
+    MPI_Comm_disconnect(&all);
+    MPI_Comm_disconnect(&inter);
+    return job.is_child ? MPI_Finalize() : check_finish();
+}
