@@ -13,32 +13,13 @@
  * communicator to it.
  */
 #include "marks.h"
+#include "sizes.h"
 #include <signal.h>
 #include <stddef.h>
 
 enum { TAGS = 10000, NEVER = 20000, ITSELF, TO_CHILD, FEW = 6, END = -1, DIE = -2 };
 
-static const size_t sizes[] = {0,        1,         8,         64,        1000, 4 * KIB, 9 * KIB,
-                               64 * KIB, 127 * KIB, 128 * KIB, 300 * KIB, MIB,  4 * MIB};
-enum { SIZES = sizeof sizes / sizeof sizes[0] };
-
 static uint64_t state;
-
-/** size_of - of message @i of @from to @to, in round @round */
-static size_t size_of(int round, int from, int to, int i)
-{
-    const uint64_t x =
-        pattern_mix(check_seed ^ pattern_mix((uint64_t)round << 32 | from << 20 | to << 8 | i));
-    /* Most are short, as in most programs. */
-    const size_t limit = sizes[x % 8 ? x % 7 : x / 64 % SIZES];
-    return x % 3 && limit > 1 ? 1 + (x >> 20) % limit : limit;
-}
-
-static uint64_t content_of(int round, int from, int to, int i)
-{
-    return pattern_mix(check_seed + 3 * (uint64_t)round) ^
-           ((uint64_t)from << 40 | (uint64_t)to << 20 | i);
-}
 
 /** send_all - FEW messages to every other rank, the buffers of which are in @out */
 static int send_all(int round, int kind, void **out, MPI_Request *requests)
@@ -98,7 +79,7 @@ static void exchange(int round, int kind)
             if (other == check_rank)
                 continue;
             int from = kind >= 2 ? MPI_ANY_SOURCE : other;
-            size_t room = 4 * MIB;
+            size_t room = LARGEST;
             if (kind == 3) {
                 MPI_Message message;
                 int bytes;

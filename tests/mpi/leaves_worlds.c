@@ -21,15 +21,12 @@
  *     spawns       the last parent spawns a process in each round
  *     ports        the first parent and the first child connect by a port in each round, too
  *     early        FILE.ready is there before anybody is spawned
- *     split        nothing but one exchange in each round: most of the time all are outside MPI
  */
 #include "marks.h"
+#include "sizes.h"
 #include <libgen.h>
 
-enum { FEW = 4, PAIRS = 1, WILD, ACROSS, OVER, DONE, NAME_OF_PORT, MOST_ARGUMENTS = 64 };
-
-static const size_t sizes[] = {0, 8, 64, 1000, 4 * KIB, 64 * KIB, 128 * KIB, 300 * KIB, MIB};
-enum { SIZES = sizeof sizes / sizeof sizes[0] };
+enum { FEW = 4, PAIRS = 1, WILD, ACROSS, OVER, NAME_OF_PORT, MOST_ARGUMENTS = 64 };
 
 static struct {
     const char *file;
@@ -51,20 +48,6 @@ static int wants(const char *what)
         if (!strcmp(job.what[i], what))
             return 1;
     return 0;
-}
-
-static size_t size_of(int round, int from, int to, int i)
-{
-    const uint64_t x =
-        pattern_mix(check_seed ^ pattern_mix((uint64_t)round << 32 | from << 20 | to << 8 | i));
-    const size_t limit = sizes[x % 8 ? x % 6 : x / 64 % SIZES];
-    return x % 3 && limit > 1 ? 1 + (x >> 20) % limit : limit;
-}
-
-static uint64_t content_of(int round, int from, int to, int i)
-{
-    return pattern_mix(check_seed + 3 * (uint64_t)round) ^
-           ((uint64_t)from << 40 | (uint64_t)to << 20 | i);
 }
 
 static void late(void)
@@ -98,14 +81,14 @@ static void exchange(int round, MPI_Comm comm, int wild)
         }
     }
     late();
-    void *in = check_malloc(MIB);
+    void *in = check_malloc(LARGEST);
     for (int i = 0; i < FEW; i++) {
         for (int other = 0; other < members; other++) {
             MPI_Status status;
             int bytes;
             if (other == own)
                 continue;
-            MPI_Recv(in, MIB, MPI_BYTE, wild ? MPI_ANY_SOURCE : other, tag, comm, &status);
+            MPI_Recv(in, LARGEST, MPI_BYTE, wild ? MPI_ANY_SOURCE : other, tag, comm, &status);
             MPI_Get_count(&status, MPI_BYTE, &bytes);
             const int from = status.MPI_SOURCE, nth = seen[from]++;
             CHECK((size_t)bytes == size_of(round, from, own, nth), "%d bytes, message %d of %d",
@@ -322,10 +305,6 @@ static void work(void)
             spawn_one(rounds);
         if (wants("ports"))
             connect_by_port();
-        if (wants("split")) {
-            across(rounds, 64 * KIB);
-            check_sleep_ms(20);
-        }
         go_on = rank == 0 ? through() < job.number : 0;
         MPI_Bcast(&go_on, 1, MPI_INT, 0, all);
     }
