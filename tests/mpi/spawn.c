@@ -31,6 +31,7 @@
 #include "check.h"
 #include <dirent.h>
 #include <dlfcn.h>
+#include <libgen.h>
 #include <malloc.h>
 #include <pthread.h>
 #include <sched.h>
@@ -169,13 +170,20 @@ static void multiple(const char *program)
 {
     char *first[] = {(char *)"child", (char *)"merge", NULL};
     char *second[] = {(char *)"child", (char *)"merge", (char *)"second", NULL};
-    char *commands[] = {(char *)program, (char *)program}, **arguments[] = {first, second};
+    char folder[4096], name[4096];
+    snprintf(folder, sizeof folder, "%s", program);
+    snprintf(name, sizeof name, "%s", program);
+    /* The folder is that of the first alone. */
+    char *commands[] = {basename(name), (char *)program}, **arguments[] = {first, second};
     const int counts[] = {1, 2};
-    const MPI_Info infos[] = {MPI_INFO_NULL, MPI_INFO_NULL};
+    MPI_Info infos[] = {MPI_INFO_NULL, MPI_INFO_NULL};
+    MPI_Info_create(&infos[0]);
+    MPI_Info_set(infos[0], "path", dirname(folder));
     int errors[3], remote;
     MPI_Comm children, merged;
     MPI_Comm_spawn_multiple(2, commands, arguments, counts, infos, 0, MPI_COMM_WORLD, &children,
                             errors);
+    MPI_Info_free(&infos[0]);
     MPI_Comm_remote_size(children, &remote);
     CHECK(remote == 3, "%d children", remote);
     MPI_Intercomm_merge(children, 0, &merged);
