@@ -26,6 +26,8 @@ typedef struct MPIDI_ZC_foreign {
     size_t upid_length;
     int node;
     uint64_t other;             /* the number of the peer's messages; 0: no HELLO has arrived */
+    bool has_vcis;              /* HELLO: the peer has several */
+    bool knows_not;             /* likewise: of processes that leave, without DETACH */
     MPIDI_ZC_hello_t *hello;    /* owned; UCP reads it until it is sent */
     ucp_ep_h net_ep;            /* over the network; NULL: not open */
     ucp_ep_h shm_ep;            /* over shared memory, or NULL */

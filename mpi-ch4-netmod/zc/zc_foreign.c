@@ -405,6 +405,8 @@ static int send_hello(MPIDI_ZC_foreign_t * f)
     *f->hello = (MPIDI_ZC_hello_t) {
         .number = f->link.number,
         .version = MPIDI_ZC_WIRE_VERSION,
+        .nr_vcis = MPIDI_global.n_vcis,
+        .detaches = MPIDI_ZC_global.paths != NULL,
     };
     memcpy(f->hello + 1, vci->net, upid_length);
     ucs_status_ptr_t request = ucp_am_send_nbx(f->net_ep, MPIDI_ZC_AM_HELLO, NULL, 0, f->hello,
@@ -566,9 +568,9 @@ void MPIDI_ZC_foreign_remove(MPIDI_ZC_foreign_t * f)
 }
 
 MPIDI_ZC_foreign_t *MPIDI_ZC_foreign_greeted(const MPIDI_ZC_upid_t * upid, size_t length,
-                                             uint64_t number)
+                                             const MPIDI_ZC_hello_t * hello)
 {
-    const int vci = MPIDI_ZC_foreign_number_vci(number);
+    const int vci = MPIDI_ZC_foreign_number_vci(hello->number);
     const MPIDI_ZC_process_t *process = MPIDI_ZC_process_find(vci, upid->id);
     MPIDI_ZC_foreign_t *found = NULL;
 
@@ -583,7 +585,9 @@ MPIDI_ZC_foreign_t *MPIDI_ZC_foreign_greeted(const MPIDI_ZC_upid_t * upid, size_
         found = MPIDI_ZC_foreign_new(vci, upid, length);
     }
     if (found) {
-        found->other = number;
+        found->other = hello->number;
+        found->has_vcis = hello->nr_vcis > 1;
+        found->knows_not = !hello->detaches;
     }
     return found;
 }

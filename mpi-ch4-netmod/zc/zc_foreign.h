@@ -84,11 +84,11 @@ bool MPIDI_ZC_foreign_is_lost(uint64_t sender);
 /* Does that process share memory with this one, and use it? */
 bool MPIDI_ZC_foreign_is_near(uint64_t sender);
 
-/* A HELLO names the process of @upid, @length bytes long, as the sender of @number: returns the
+/* @hello names the process of @upid, @length bytes long, as the sender of a number: returns the
  * connection that it belongs to, which may be a new one that CH4 does not know yet. NULL: there is
  * no memory. */
 struct MPIDI_ZC_foreign *MPIDI_ZC_foreign_greeted(const MPIDI_ZC_upid_t * upid, size_t length,
-                                                  uint64_t number);
+                                                  const MPIDI_ZC_hello_t * hello);
 
 /* Opens the connection to the process that sends as @number, if CH4 knows it. Returns the order of
  * its messages, which may be handled now, or NULL. It is called outside UCP's callbacks. */

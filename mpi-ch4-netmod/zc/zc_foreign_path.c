@@ -159,6 +159,9 @@ void MPIDI_ZC_foreign_path_settle(void)
     fin_waits = fin_waits && any_waits();
 }
 
+/* It would not answer PAUSE, and this process would wait for that in vain. */
+#define WITHOUT_DETACH "a process of another world was started without zc-hold, or MPIR_CVAR_CH4_ZC_DETACH=1"
+
 const char *MPIDI_ZC_foreign_path_obstacle(bool *passes)
 {
     *passes = true;
@@ -182,6 +185,10 @@ const char *MPIDI_ZC_foreign_path_obstacle(bool *passes)
             (f->avtid < 0 || f->disconnect.fin != MPIDI_ZC_FIN_NONE ||
              MPIDI_ZC_disconnect_peer_has_finished(f))) {
             return "it connects to another world, or parts from it";
+        }
+        if (!MPIDI_ZC_foreign_path_is_over(f) && (f->knows_not || f->has_vcis)) {
+            *passes = false;
+            return f->knows_not ? WITHOUT_DETACH : "a process of another world has several VCIs";
         }
     }
     return MPIDI_ZC_paths_foreign_obstacle(passes);

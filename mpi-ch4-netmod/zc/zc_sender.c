@@ -168,14 +168,15 @@ void MPIDI_ZC_sender_opened(const MPIDI_ZC_process_t * process)
 
 /* Takes note that the messages of @sender come from the process of @upid. False: there is no
  * memory. */
-static bool identify(sender_t * sender, const MPIDI_ZC_upid_t * upid, size_t length)
+static bool identify(sender_t * sender, const MPIDI_ZC_upid_t * upid, size_t length,
+                     const MPIDI_ZC_hello_t * hello)
 {
     MPIDI_ZC_process_t *process = MPIDI_ZC_process_make(vci_of(sender)->number, upid->id);
 
     if (!process) {
         return false;
     }
-    sender->connection = MPIDI_ZC_foreign_greeted(upid, length, sender->link.number);
+    sender->connection = MPIDI_ZC_foreign_greeted(upid, length, hello);
     if (!sender->connection) {
         MPIDI_ZC_process_tidy(process);
         return false;
@@ -212,7 +213,8 @@ ucs_status_t MPIDI_ZC_hello_handler(void *arg, const void *header, size_t header
     if (upid) {
         memcpy(upid, (const char *) data + sizeof(hello), upid_length);
     }
-    if (unlikely(!upid || !sender || (!sender->process && !identify(sender, upid, upid_length)))) {
+    if (unlikely(!upid || !sender ||
+                 (!sender->process && !identify(sender, upid, upid_length, &hello)))) {
         /* A UCP callback has no caller to return an error to. */
         MPID_Abort(NULL, MPI_ERR_OTHER, 1, "no memory for a connection to another world");
     }

@@ -19,7 +19,7 @@
  *   TEARDOWN  0     round (4)                              none
  *   REPORT    0     none                                   MPIDI_ZC_report_t: zc_stats.h
  *   DYNAMIC   0     port_tag (4)                           CH4's message
- *   HELLO     all   none                                   hello (16), upid
+ *   HELLO     all   none                                   hello (24), upid
  *   HOST      all   none                                   host (16), mask of processors, upid
  *   FIN       all   none                                   fin_message (32)
  *   PATH      0     path_message (56)                      PAUSE, PARKS: path_numbers (12) of each VCI;
@@ -345,14 +345,16 @@ typedef int32_t MPIDI_ZC_port_tag_t;
 
 /* Worlds may have been started with different builds. It grows with each change of a format here,
  * and is more than a length that earlier builds had in its place. */
-#define MPIDI_ZC_WIRE_VERSION ((uint64_t) 1 << 32 | 2)
+#define MPIDI_ZC_WIRE_VERSION ((uint64_t) 1 << 32 | 3)
 
 /* HELLO. The upid of the process that sends follows, with its address over the network. */
 typedef struct {
     uint64_t number;            /* its `sender` on this connection */
     uint64_t version;           /* MPIDI_ZC_WIRE_VERSION of its build */
+    uint32_t nr_vcis;
+    uint32_t detaches;          /* 1: MPIR_CVAR_CH4_ZC_DETACH, so it knows of processes that leave */
 } MPIDI_ZC_hello_t;
-MPIDI_ZC_WIRE_FORMAT(MPIDI_ZC_hello_t, 16, 8);
+MPIDI_ZC_WIRE_FORMAT(MPIDI_ZC_hello_t, 24, 8);
 
 /* HOST. The mask of processors and the upid, with the whole address, follow. */
 typedef struct {
