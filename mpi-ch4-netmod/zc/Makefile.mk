@@ -55,6 +55,7 @@ noinst_HEADERS     += src/mpid/ch4/netmod/zc/netmod_inline.h     \
                       src/mpid/ch4/netmod/zc/zc_share.h          \
                       src/mpid/ch4/netmod/zc/zc_shm_upgrade.h    \
                       src/mpid/ch4/netmod/zc/zc_spare.h          \
+                      src/mpid/ch4/netmod/zc/zc_spawned.h        \
                       src/mpid/ch4/netmod/zc/zc_stats.h          \
                       src/mpid/ch4/netmod/zc/zc_stream.h         \
                       src/mpid/ch4/netmod/zc/zc_table.h          \
@@ -114,6 +115,7 @@ mpi_core_sources   += src/mpid/ch4/netmod/zc/func_table.c        \
                       src/mpid/ch4/netmod/zc/zc_shm_upgrade.c    \
                       src/mpid/ch4/netmod/zc/zc_spawn.c          \
                       src/mpid/ch4/netmod/zc/zc_spare.c          \
+                      src/mpid/ch4/netmod/zc/zc_spawned.c        \
                       src/mpid/ch4/netmod/zc/zc_stats.c          \
                       src/mpid/ch4/netmod/zc/zc_stream.c         \
                       src/mpid/ch4/netmod/zc/zc_teardown.c       \

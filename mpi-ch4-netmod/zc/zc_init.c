@@ -13,6 +13,7 @@
 #include "zc_params.h"
 #include "zc_processors.h"
 #include "zc_counter.h"
+#include "zc_spawned.h"
 #include "zc_teardown.h"
 #include "zc_worker.h"
 #include "zc_noinline.h"
@@ -178,6 +179,7 @@ int MPIDI_ZC_init_world(void)
     MPIDIU_foreign_node_hook = MPIDI_ZC_foreign_node;
     MPIR_Comm_worlds_hook = MPIDI_ZC_foreign_vcis_choose;
     MPIDI_ZC_connecting_init();
+    MPIDI_ZC_spawned_init();
 
   fn_exit:
     return mpi_errno;

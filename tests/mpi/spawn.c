@@ -1234,6 +1234,10 @@ int main(int argc, char **argv)
     check_init(&argc, &argv, !strcmp(what, "held") ? MPI_THREAD_MULTIPLE : MPI_THREAD_SINGLE);
     const int count = argc > 2 ? atoi(argv[2]) : 0;
     MPI_Comm_get_parent(&parent);
+    if (parent != MPI_COMM_NULL && getenv("ZC_HOLD_SPAWNED")) {
+        const char *by = getenv("BY");
+        CHECK(by && !strcmp(by, "zc-hold and more"), "spawned by %s", by ? by : "nothing");
+    }
     if (parent != MPI_COMM_NULL) {
         be_child(argv[0], argc > 2 ? argv[2] : "", parent);
         MPI_Finalize();

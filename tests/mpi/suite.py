@@ -377,6 +377,9 @@ TESTS = [
       for arguments in ("exchange", "multiple", "connect 200", "reconnect 150", "leave")),
     *(Test("spawn", what, name=f"spawn-{what}", netmods=("zc",), timeout=60)
       for what in ("tree", "closed-port", "died", "stopped")),
+    # As below zc-hold, which another command stands for.
+    *(Test("spawn", what, name=f"spawn-{what}-by-another", netmods=("zc",), timeout=60,
+           environment={"ZC_HOLD_SPAWNED": "env\nBY=zc-hold and more"}) for what in ("exchange", "tree")),
     # With lo, one more is too many for the name of a port.
     *(Test("spawn", what, name=f"spawn-{what}-{interfaces}-more-interfaces", netmods=("zc",),
            ranks=ranks, timeout=60, hosts=("2",), interfaces=interfaces)

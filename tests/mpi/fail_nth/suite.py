@@ -73,6 +73,7 @@ CASES = {
     "vcis": {"MPIR_CVAR_CH4_NUM_VCIS": "3"},
     "spawn": {},
     "spawn@vcis": {"MPIR_CVAR_CH4_NUM_VCIS": "3"},
+    "spawn@held": {"ZC_HOLD_SPAWNED": "env\nBY=zc-hold"},
     "leaves": {CVAR + "DETACH": "1"},
     "leaves@no-thread": {CVAR + "DETACH": "1", CVAR + "LANDING_THREAD": "0"},
     "leaves@announced": {CVAR + "DETACH": "1", CVAR + "LANDING_THRESHOLD": "inf",
