@@ -179,6 +179,7 @@ held_rank to_rank(const nlohmann::json &said, const std::string &home, const std
 {
     held_rank one;
     one.job = said.value("job", "");
+    one.first = said.value("first", one.job);
     one.rank = number_in(said.value("rank", "0"));
     one.size = said.value("size", 0);
     one.pid = said.value("pid", 0);

@@ -29,7 +29,9 @@ namespace zc::holder {
 struct settings {
     std::string key_file;
     std::string criu = "criu";
-    std::string job;            /* what it is called; empty: as the launcher does */
+    std::string job;  /* what it is called; empty: as the launcher does */
+    std::string self; /* how this process was called; empty: what the rank spawns is not held */
+    std::string spawned_by;     /* the first job, if the rank was spawned; else empty */
     bool user_namespace = true; /* if CRIU needs one */
     std::string not_movable;    /* why the rank of this process is not; empty: it is */
     std::chrono::seconds patience{60};

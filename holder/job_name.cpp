@@ -23,7 +23,8 @@ std::string control_port(const std::vector<std::string> &proxy)
 
 } // namespace
 
-rank_of_job describe_rank(const std::string &given, const std::vector<std::string> &proxy,
+rank_of_job describe_rank(const std::string &given, const std::string &spawned_by,
+                          const std::vector<std::string> &proxy,
                           std::string (*variable)(const char *name))
 {
     rank_of_job one;
@@ -50,12 +51,15 @@ rank_of_job describe_rank(const std::string &given, const std::vector<std::strin
         one.job = host_name() + "-" + std::to_string(getpid());
         one.has_launcher = false;
     }
+    if (given.empty() && !spawned_by.empty())
+        one.job = spawned_by + "+" + one.job;
+    one.first = spawned_by.empty() ? one.job : spawned_by;
     return one;
 }
 
-rank_of_job this_rank(const std::string &given)
+rank_of_job this_rank(const std::string &given, const std::string &spawned_by)
 {
-    return describe_rank(given, hydra_proxy(), variable_of_this_process);
+    return describe_rank(given, spawned_by, hydra_proxy(), variable_of_this_process);
 }
 
 } // namespace zc::holder

@@ -88,6 +88,7 @@ movable_settings settings_of_movable(std::string (*variable)(const char *name))
         if (one.name == kDetach && !made.kept.empty())
             return made;
     }
+    made.moves = true;
     const std::string transports = variable(kTransports);
     if (transports.empty())
         made.added.emplace_back(kTransports, "^sm");
@@ -98,12 +99,12 @@ movable_settings settings_of_movable(std::string (*variable)(const char *name))
     return made;
 }
 
-std::vector<std::string> make_movable()
+movable_settings make_movable()
 {
     movable_settings made = settings_of_movable(variable_of_this_process);
     for (const auto &[name, value] : made.added)
         setenv(name.c_str(), value.c_str(), 0);
-    return std::move(made.kept);
+    return made;
 }
 
 } // namespace zc::holder

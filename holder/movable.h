@@ -12,6 +12,7 @@ namespace zc::holder {
 struct movable_settings {
     std::vector<std::pair<std::string, std::string>> added; /* which the user has not set */
     std::vector<std::string> kept; /* of those that the user has set otherwise: what comes of it */
+    bool moves = false;            /* it is a rank that may move, as far as these go */
 };
 
 /**
@@ -22,9 +23,8 @@ struct movable_settings {
  */
 movable_settings settings_of_movable(std::string (*variable)(const char *name));
 
-/** Adds them to the environment of this process, from which the rank has its own. Returns what is
- * kept. */
-std::vector<std::string> make_movable();
+/** Adds them to the environment of this process, from which the rank has its own. */
+movable_settings make_movable();
 
 } // namespace zc::holder
 

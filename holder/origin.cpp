@@ -22,6 +22,7 @@
 #include "movable.h"
 #include "own_namespaces.h"
 #include "preflight.h"
+#include "spawned.h"
 #include "tls_key.h"
 #include "zch/ports.h"
 #include "zch/rank_mark.h"
@@ -95,10 +96,18 @@ held_rank rank_of(const rank_of_job &about)
     return self;
 }
 
-void set_environment(const rank_of_job &about, int orders)
+void set_environment(const rank_of_job &about, const settings &how, int orders)
 {
-    for (const std::string &kept : make_movable())
+    const movable_settings made = make_movable();
+    for (const std::string &kept : made.kept)
         tell_by_one(about, kept);
+    unsetenv(kSpawned); /* of one whose rank has started the launcher of this one */
+    try {
+        if (made.moves && !how.self.empty())
+            setenv(kSpawned, in_lines(words_for_spawned(how.self, how, about.first)).c_str(), 1);
+    } catch (const error &problem) {
+        tell_by_one(about, std::string("what it spawns is not held: ") + problem.what());
+    }
     setenv(kRankMark, mark_of(rank_of(about)).c_str(), 1);
     setenv(kOrders, std::to_string(orders).c_str(), 1);
 }
@@ -120,7 +129,7 @@ std::string with_host_of(const std::string &reached, const std::string &endpoint
 launched start_rank(const std::vector<std::string> &words, const settings &how,
                     const signal_source &signals)
 {
-    rank_of_job about = this_rank(how.job);
+    rank_of_job about = this_rank(how.job, how.spawned_by);
     const int manager = process_manager_descriptor();
     close_others({manager, signals.fd()});
     int orders[2];
@@ -139,7 +148,7 @@ launched start_rank(const std::vector<std::string> &words, const settings &how,
         fcntl(manager, F_SETFD, FD_CLOEXEC);
         kept.push_back(manager);
     }
-    set_environment(about, theirs.fd);
+    set_environment(about, how, theirs.fd);
     nlohmann::json self = credentials(); /* before they look otherwise */
     std::string not_movable = provide_for_criu(about, how.user_namespace);
     if (!not_movable.empty())
@@ -204,6 +213,7 @@ nlohmann::json origin::status() const
     return {{"ok", true},
             {"rank", about_.rank},
             {"job", about_.job},
+            {"first", about_.first},
             {"size", about_.size},
             {"pid", getpid()},
             {"host", host_name_},

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /* zc-hold: the parent of a rank that may move. See zc-hold(1). */
+#include <cerrno>
 #include <cmath>
 #include <cstdio>
 #include <exception>
@@ -12,11 +13,13 @@
 #include <fmt/format.h>
 #include <spdlog/sinks/stdout_sinks.h>
 #include <spdlog/spdlog.h>
+#include <unistd.h>
 
 #include "error.h"
 #include "keys.h"
 #include "listener.h"
 #include "origin.h"
+#include "spawned.h"
 
 using namespace zc::holder;
 
@@ -38,11 +41,11 @@ constexpr int kStatusSeconds = 10;
 struct arguments {
     settings how;
     std::vector<std::string> words;
-    std::string listen, arrival, to, rank;
+    std::string listen, arrival, to, rank, folders;
     int ready = -1, promise = -1, pid = 0;
     long patience = 60;
     double within_s = 0;
-    bool status = false, json = false;
+    bool status = false, json = false, spawned = true;
 };
 
 void add_options(CLI::App &app, arguments &a)
@@ -66,6 +69,12 @@ void add_options(CLI::App &app, arguments &a)
         "leave the rank of a user without privilege in the host's user namespace, where it "
         "cannot move");
     app.add_option("--job", a.how.job, "what zcctl calls the job, the same for all its ranks");
+    app.add_flag(
+        "!--no-spawned", a.spawned,
+        "what the rank spawns (MPI_Comm_spawn) is not below zc-hold: it cannot move, nor can "
+        "the rank then");
+    app.add_option("--path", a.folders, "folders, with : between them, one of which has PROGRAM");
+    app.add_option("--spawned-by", a.how.spawned_by, "the job that has spawned this one");
     app.add_option("--listen", a.listen, "take ranks of other hosts, at this HOST or HOST:PORT");
     app.add_flag("--status", a.status, "print where the ranks of this host's zc-hold are, and end");
     app.add_option("--move", a.rank, "move this rank, of those of --status, and end");
@@ -98,6 +107,7 @@ std::optional<int> parse(int argc, char **argv, arguments &a)
         return app.exit(e) == 0 ? kDone : kUsage;
     }
     a.how.patience = std::chrono::seconds(a.patience);
+    a.how.self = a.spawned ? argv[0] : "";
     a.words = app.remaining();
     if (!a.words.empty() && a.words.front() == "--")
         a.words.erase(a.words.begin());
@@ -116,10 +126,22 @@ std::optional<int> parse(int argc, char **argv, arguments &a)
     return kUsage;
 }
 
+/** In the place of this process. Throws error if it cannot be executed. */
+[[noreturn]] void become(const std::vector<std::string> &words)
+{
+    execvp(words.front().c_str(), arguments_of(words).data());
+    zc::throw_errno(errno, words.front());
+}
+
 int hold(const arguments &a)
 {
+    std::vector<std::string> words = a.words;
+    if (!a.folders.empty())
+        words.front() = program_in(a.folders, words.front());
+    if (is_held())
+        become(words);
     signal_source signals;
-    launched what = start_rank(a.words, a.how, signals);
+    launched what = start_rank(words, a.how, signals);
     int status;
     {
         origin one(a.how, std::move(what), signals);
@@ -142,6 +164,7 @@ std::vector<std::pair<std::string, nlohmann::json>> found(const arguments &a)
         try {
             nlohmann::json said = request(path, {{"do", "status"}}, kStatusSeconds);
             if ((a.rank.empty() || said.at("rank") == a.rank) &&
+                (a.how.job.empty() || said.at("job") == a.how.job) &&
                 (a.pid == 0 || said.at("pid") == a.pid))
                 all.emplace_back(path, std::move(said));
         } catch (const zc::error &) {
@@ -157,7 +180,8 @@ int print_status(const arguments &a)
         if (a.json)
             fmt::print("{}\n", said.dump());
         else
-            fmt::print("rank {} pid {} incarnation {} {}{}\n", said.at("rank").get<std::string>(),
+            fmt::print("rank {} of {} pid {} incarnation {} {}{}\n",
+                       said.at("rank").get<std::string>(), said.at("job").get<std::string>(),
                        said.at("pid").get<int>(), said.at("incarnation").get<std::uint64_t>(),
                        said.at("place").get<std::string>().empty()
                            ? "here"
@@ -173,7 +197,7 @@ int move(const arguments &a)
     if (all.size() != 1) {
         fmt::print(stderr, "zc-hold: {} of this user's on this host have rank {}{}\n",
                    all.empty() ? "none" : "several", a.rank,
-                   all.empty() ? "" : ": --pid says which");
+                   all.empty() ? "" : ": --job or --pid says which");
         return kNoRank;
     }
     nlohmann::json what = {{"do", "move"}, {"to", a.to}};

@@ -33,6 +33,7 @@ TEST(MovableTest, SetsAllThatARankNeeds)
         made.added,
         (pairs{{"MPIR_CVAR_CH4_ZC_DETACH", "1"}, {"MPIR_CVAR_NOLOCAL", "1"}, {"UCX_TLS", "^sm"}}));
     EXPECT_TRUE(made.kept.empty());
+    EXPECT_TRUE(made.moves);
 }
 
 TEST(MovableTest, KeepsWhatTheUserHasSetAndSaysWhatComesOfIt)
@@ -62,6 +63,9 @@ TEST(MovableTest, SetsNothingForRanksThatAreNotToMove)
     const movable_settings made = with({{"MPIR_CVAR_CH4_ZC_DETACH", "0"}});
     EXPECT_TRUE(made.added.empty());
     EXPECT_EQ(made.kept.size(), 1u);
+    EXPECT_FALSE(made.moves);
+    EXPECT_FALSE(with({{"OMPI_COMM_WORLD_RANK", "2"}}).moves);
+    EXPECT_FALSE(with({{"MPIR_CVAR_CH4_NETMOD", "ucx"}}).moves);
     EXPECT_TRUE(with({{"OMPI_COMM_WORLD_RANK", "2"}}).added.empty());
     EXPECT_TRUE(with({{"PMIX_RANK", "0"}}).added.empty());
     EXPECT_TRUE(with({{"MPIR_CVAR_CH4_NETMOD", "ucx"}}).added.empty());

@@ -19,6 +19,7 @@ class network;
 /** A rank below zc-hold, wherever it is. */
 struct held_rank {
     std::string job;
+    std::string first; /* the job that the launcher has started, if this one was spawned by it */
     int rank = 0;
     int size = 0;            /* of the job; 0: not known */
     std::string home;        /* the host where it was started, and its zc-hold stays */
