@@ -24,11 +24,15 @@ std::string asked(const holder::held_survey &found)
 
 std::string the_held_job(const holder::held_survey &found, const std::string &wanted)
 {
-    std::set<std::string> jobs;
-    for (const holder::held_rank &each : found.ranks)
+    std::set<std::string> jobs, firsts;
+    for (const holder::held_rank &each : found.ranks) {
         jobs.insert(each.job);
+        firsts.insert(each.first);
+    }
     if (jobs.contains(wanted))
         return wanted;
+    if (wanted.empty() && firsts.size() == 1 && jobs.contains(*firsts.begin()))
+        return *firsts.begin(); /* it has spawned all others */
     std::string names;
     for (const std::string &name : jobs)
         names += " " + name;

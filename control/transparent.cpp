@@ -228,15 +228,16 @@ holder::held_survey look(const transparent_options &how, const std::vector<std::
     return holder::held_ranks(key_file).look(places, kLook);
 }
 
-/** Where a rank of @job that is on @host can go: to those of @to, or to the other hosts of the job;
- * if zc-hold listens there. */
-std::vector<listening_host> hosts_for(const holder::held_survey &found, const std::string &job,
+/** Where a rank that is on @host can go: to those of @to, or to the other hosts of the job, those
+ * included on which ranks are that it has spawned, or that have spawned it; if zc-hold listens
+ * there. @first: the job, or that which has spawned it. */
+std::vector<listening_host> hosts_for(const holder::held_survey &found, const std::string &first,
                                       const std::string &host, const std::vector<std::string> &to)
 {
     std::vector<listening_host> hosts;
     std::set<std::string> names, endpoints;
     for (const held_rank &each : found.ranks) {
-        if (each.job == job)
+        if (each.first == first)
             names.insert({each.host, each.home});
     }
     for (const std::string &place : to)
@@ -374,7 +375,7 @@ void drain_transparently(const transparent_options &how, const std::string &host
         known = known || each.host == name || each.home == name;
         if (each.host != name || (!how.job.empty() && each.job != how.job))
             continue;
-        errand one{each, hosts_for(found, each.job, name, to)};
+        errand one{each, hosts_for(found, each.first, name, to)};
         if (one.hosts.empty())
             report["stayed"].push_back(
                 {{"job", each.job},

@@ -52,6 +52,21 @@ TEST(HeldJobTest, FindsTheOnlyJobOrTheOneThatIsNamed)
     EXPECT_EQ(the_held_job(found, ""), "a");
 }
 
+/** What the only job has spawned is named by who means it. */
+TEST(HeldJobTest, FindsTheJobThatHasSpawnedTheOthers)
+{
+    holder::held_survey found = two_jobs();
+    for (holder::held_rank &each : found.ranks)
+        each.first = "a";
+    EXPECT_EQ(the_held_job(found, ""), "a");
+    EXPECT_EQ(the_held_job(found, "b"), "b");
+    found.ranks[2].first = "b";
+    expect_in(reason(ENOENT, [&] { the_held_job(found, ""); }), "several jobs");
+    found.ranks.erase(found.ranks.begin(), found.ranks.begin() + 2);
+    found.ranks[0].first = "a"; /* of which no rank was found */
+    EXPECT_EQ(the_held_job(found, ""), "b");
+}
+
 TEST(HeldJobTest, SaysWhatThereIs)
 {
     expect_in(reason(ENOENT, [] { the_held_job(two_jobs(), ""); }), "several jobs");
