@@ -10,6 +10,7 @@ SUITES = {
     "detach": "detach.suite",
     "hold-moves": "holder.moves_suite",
     "hold-tools": "holder.tools_suite",
+    "hold-spawn": "holder.spawn_suite",
     "hold-agents": "holder.agents_suite",
     "hold-programs": "holder.programs_suite",
     "migrate": "migrate.suite",

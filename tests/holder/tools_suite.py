@@ -17,7 +17,7 @@ from testbed import network
 from testbed.outcome import check
 from testbed.suite import Bed, Note, Suite
 from tests.detach.suite import find_criu
-from tests.holder.hosts import ANSWER_SECONDS, AS_USER, PORT, HeldMpi, has_store, need_user_namespaces
+from tests.holder.hosts import ANSWER_SECONDS, AS_USER, PORT, HeldJob, HeldMpi, has_store, need_user_namespaces
 from tests.holder.moves_suite import SHORT, listen_with_room, resident_mib, ring
 
 DONE, REFUSED, USAGE, NO_JOB, BUSY = 0, 1, 2, 3, 4
@@ -53,11 +53,11 @@ def at(host):
     return f"{network.address(host)}:{PORT}"
 
 
-class Apart(HeldMpi):
+class Zcctl(HeldJob):
     """Hosts that share no runtime folder, and zcctl on one of them."""
 
-    def __init__(self, setup, words, **more):
-        super().__init__(setup, words, **more)
+    def __init__(self, setup, *words, **more):
+        super().__init__(setup, *words, **more)
         self.apart = self.folder / "apart"
         self.apart.write_text(APART.format(runtime=self.folder / "runtime"), encoding="ascii")
         self.apart.chmod(self.apart.stat().st_mode | stat.S_IXUSR)
@@ -121,6 +121,10 @@ class Apart(HeldMpi):
         check(why in errors, f"it does not say {why!r}", errors)
         self.check_alive()
         return said
+
+
+class Apart(Zcctl, HeldMpi):
+    """The ring."""
 
 
 def ranks_in(said, key="moved"):
