@@ -7,6 +7,7 @@ from testbed.suite import Note
 from tests.detach.suite import find_criu
 from tests.holder import programs_suite
 from tests.holder.hosts import HeldMpi
+from tests.holder.spawn_suite import Worlds
 from tests.programs.suite import Library
 
 MOVES = [(1, 1), (0, 2), (1, 2), (0, 1)]
@@ -34,6 +35,16 @@ def ring(site, before):
             job.move(host, rank)
         rounds = job.finish()
         return Note(f"{job.means}; {rounds} rounds", rounds=rounds)
+
+
+def worlds(site, before):
+    """What ranks spawn is held, too: each of both worlds moves to the other node."""
+    site.setup.criu = find_criu()
+    with Worlds(site.setup, launch=launcher(site, before), environment=site.environment) as job:
+        for world in job.spawn():
+            for one in world.values():
+                job.moves(one, 3 - int(one["host"].removeprefix("h")))
+        return job.finish()
 
 
 def scalapack(site, before):

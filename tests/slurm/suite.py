@@ -215,6 +215,10 @@ TESTS = {
     "srun -K, zc-hold, a rank dies": lambda of: of.dies(*PMI2, *TWO, of.hold),
     "srun --mpi=pmi2, zc-hold, ranks move": lambda of: holding.ring(
         of, lambda words: [*PMI2, *TWO, *words]),
+    "salloc, mpiexec, zc-hold, worlds move": lambda of: holding.worlds(
+        of, lambda words: [*SALLOC, *TWO, of.mpiexec, *words]),
+    "salloc, srun --mpi=pmi2, zc-hold, worlds move": lambda of: holding.worlds(
+        of, lambda words: [*SALLOC, *TWO, *OVERLAP, *PMI2, *words]),
     "srun --mpi=pmi2, zc-hold, ScaLAPACK moves": lambda of: holding.scalapack(
         of, lambda words: [*PMI2, *TWO, *words]),
     "sbatch, mpiexec, zc-hold, ScaLAPACK moves": lambda of: holding.scalapack(
