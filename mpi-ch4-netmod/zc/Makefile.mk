@@ -27,6 +27,7 @@ noinst_HEADERS     += src/mpid/ch4/netmod/zc/netmod_inline.h     \
                       src/mpid/ch4/netmod/zc/zc_foreign_path.h   \
                       src/mpid/ch4/netmod/zc/zc_foreign_vcis.h   \
                       src/mpid/ch4/netmod/zc/zc_handshake.h      \
+                      src/mpid/ch4/netmod/zc/zc_hosts.h          \
                       src/mpid/ch4/netmod/zc/zc_idle.h           \
                       src/mpid/ch4/netmod/zc/zc_impl.h           \
                       src/mpid/ch4/netmod/zc/zc_landing_thread.h \
@@ -94,6 +95,7 @@ mpi_core_sources   += src/mpid/ch4/netmod/zc/func_table.c        \
                       src/mpid/ch4/netmod/zc/zc_foreign_path.c   \
                       src/mpid/ch4/netmod/zc/zc_foreign_vcis.c   \
                       src/mpid/ch4/netmod/zc/zc_handshake.c      \
+                      src/mpid/ch4/netmod/zc/zc_hosts.c          \
                       src/mpid/ch4/netmod/zc/zc_idle.c           \
                       src/mpid/ch4/netmod/zc/zc_init.c           \
                       src/mpid/ch4/netmod/zc/zc_landing_thread.c \

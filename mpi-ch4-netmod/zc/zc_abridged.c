@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include <mpidimpl.h>
 #include <fcntl.h>
-#include <ifaddrs.h>
-#include <net/if.h>
 #include <netinet/in.h>
 #include <poll.h>
 #include <pthread.h>
 #include <signal.h>
 #include <sys/socket.h>
 #include "zc_abridged.h"
+#include "zc_hosts.h"
 
 #define FETCH_MS 5000
 #define READ_SECONDS 1          /* of what has begun to arrive */
@@ -86,62 +85,21 @@ static int listen_on_any(uint16_t * port)
     return -1;
 }
 
-/* Appends the address in @from to the abridged upid if it is of @family and of such an interface, and
- * there is room. */
-static void append_host(const struct ifaddrs *from, int family, bool loopback)
-{
-    char *at = (char *) server.abridged + server.length;
-    const void *host;
-    size_t size;
-
-    if (!from->ifa_addr || from->ifa_addr->sa_family != family || !(from->ifa_flags & IFF_UP) ||
-        loopback != !!(from->ifa_flags & IFF_LOOPBACK)) {
-        return;
-    }
-    if (family == AF_INET) {
-        host = &((const struct sockaddr_in *) from->ifa_addr)->sin_addr;
-        size = sizeof(struct in_addr);
-    } else {
-        const struct in6_addr *six = &((const struct sockaddr_in6 *) from->ifa_addr)->sin6_addr;
-        if (IN6_IS_ADDR_LINKLOCAL(six)) {
-            return;
-        }
-        host = six;
-        size = sizeof(*six);
-    }
-    if (server.length + 1 + size <= MPIDI_ZC_PORT_ROOM) {
-        *at = (char) size;
-        memcpy(at + 1, host, size);
-        server.length += 1 + size;
-    }
-}
-
 /* Returns 0 or errno. */
 static int abridge(uint16_t port)
 {
-    static const struct {
-        int family;
-        bool loopback;
-    } order[] = { {AF_INET, false}, {AF_INET6, false}, {AF_INET, true} };
     MPIDI_ZC_abridged_t *abridged = (MPIDI_ZC_abridged_t *) server.abridged;
-    struct ifaddrs *all;
+    size_t length;
 
-    if (getifaddrs(&all) != 0) {
-        return errno;
-    }
     *abridged = (MPIDI_ZC_abridged_t) {
         .id = MPIDI_ZC_VCI(0).net->id | MPIDI_ZC_ABRIDGED,
         .host = MPIDI_ZC_VCI(0).net->host,
         .port = port,
     };
-    server.length = sizeof(*abridged);
-    for (size_t i = 0; i < sizeof(order) / sizeof(order[0]); i++) {
-        for (const struct ifaddrs * one = all; one; one = one->ifa_next) {
-            append_host(one, order[i].family, order[i].loopback);
-        }
-    }
-    freeifaddrs(all);
-    return 0;
+    const int err = MPIDI_ZC_hosts_list((char *) (abridged + 1),
+                                        MPIDI_ZC_PORT_ROOM - sizeof(*abridged), &length);
+    server.length = sizeof(*abridged) + length;
+    return err;
 }
 
 /* Returns 0 or errno. */
@@ -230,33 +188,6 @@ uint64_t MPIDI_ZC_upid_id(const void *upid)
     return id & ~MPIDI_ZC_ABRIDGED;
 }
 
-/* Begins to connect to the address at @at, which is @size bytes long. -1: it cannot be. */
-static int begin(const char *at, size_t size, uint16_t port)
-{
-    struct sockaddr_in6 six = {.sin6_family = AF_INET6,.sin6_port = port };
-    struct sockaddr_in four = {.sin_family = AF_INET,.sin_port = port };
-    const bool is_four = size == sizeof(four.sin_addr);
-    const int fd = socket(is_four ? AF_INET : AF_INET6, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK,
-                          0);
-    int done;
-
-    if (fd < 0) {
-        return -1;
-    }
-    if (is_four) {
-        memcpy(&four.sin_addr, at, size);
-        done = connect(fd, (struct sockaddr *) &four, sizeof(four));
-    } else {
-        memcpy(&six.sin6_addr, at, size);
-        done = connect(fd, (struct sockaddr *) &six, sizeof(six));
-    }
-    if (done != 0 && errno != EINPROGRESS) {
-        close(fd);
-        return -1;
-    }
-    return fd;
-}
-
 static bool read_all(int fd, void *buf, size_t size)
 {
     return recv(fd, buf, size, MSG_WAITALL) == (ssize_t) size;
@@ -326,17 +257,12 @@ static void fetch(const char *abridged, size_t size, MPIDI_ZC_upid_t ** upid, si
     int nr = 0;
 
     memcpy(&head, abridged, sizeof(head));
-    for (size_t at = sizeof(head); at < size && nr < MOST_HOSTS;) {
-        const size_t host = (unsigned char) abridged[at++];
-        if ((host != sizeof(struct in_addr) && host != sizeof(struct in6_addr)) ||
-            host > size - at) {
-            break;
-        }
-        const int fd = begin(abridged + at, host, head.port);
+    MPIDI_ZC_host_t host = {.list = abridged + sizeof(head),.length = size - sizeof(head) };
+    while (nr < MOST_HOSTS && MPIDI_ZC_hosts_next(&host)) {
+        const int fd = MPIDI_ZC_hosts_connect(&host, head.port);
         if (fd >= 0) {
             polled[nr++] = (struct pollfd) {.fd = fd,.events = POLLIN };
         }
-        at += host;
     }
     await_answer(polled, nr, MPIDI_ZC_upid_id(&head.id), upid, length);
     for (int i = 0; i < nr; i++) {
