@@ -31,10 +31,12 @@ def fault_is_survived(stage, fault, says, mpiexec=(), environment=None):
 
 @suite.test()
 def host_unreachable(stage):
+    """As the launcher says, where there is one to ask, or else the kernel."""
+    says = {"mpich": r"\S+ (has ended with exit status|was killed by signal) \d+", "openmpi": "No route to host"}
     with heat(stage, environment=ANY_HOST) as job:
         before = job.until_running()["ranks"]
         refused(job, "move", "--rank", 1, "--to", "10.111.0.9",
-                says=r"10.111.0.9 cannot be reached: \S+ (has ended with exit status|was killed by signal) \d+")
+                says=f"10.111.0.9 cannot be reached: {says[stage.family]}")
         check(job.status()["ranks"] == before, "ranks are not where they were")
         ends_well(stage, job, IDENTICAL)
 

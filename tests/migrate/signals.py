@@ -75,6 +75,7 @@ class Watch(threading.Thread):
 
 
 @suite.test()
+@mpich_only("Open MPI's own threads take signals, and have no names by which they could be told from libzcm's")
 def threads_of_the_library_take_no_signals(stage):
     """While ranks move by either way, and while they are saved."""
     with heat(stage, "--ballast", 4) as job:
