@@ -514,11 +514,11 @@ MPIDI_ZC_foreign_t *MPIDI_ZC_foreign_new(int vci, const MPIDI_ZC_upid_t * upid, 
         return NULL;
     }
     f->upid = MPL_malloc(length, MPL_MEM_ADDRESS);
-    f->process = f->upid ? MPIDI_ZC_process_make(vci, upid->id) : NULL;
-    if (!f->process || MPIDI_ZC_upid_draw(&f->link.number) != MPI_SUCCESS) {
-        if (f->process) {
-            MPIDI_ZC_process_tidy(f->process);
-        }
+    /* The process comes last: the caller may have just made it, and tidies up itself. */
+    if (f->upid && MPIDI_ZC_upid_draw(&f->link.number) == MPI_SUCCESS) {
+        f->process = MPIDI_ZC_process_make(vci, upid->id);
+    }
+    if (!f->process) {
         MPL_free(f->upid);
         MPL_free(f);
         return NULL;
