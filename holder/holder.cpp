@@ -154,8 +154,8 @@ void holder::heard(const std::string &said)
         untold("its MPI library does not know how");
     } else if (asked_to_track_ && said == kUnknownOrder) {
         untracked("its MPI library does not know how");
-    } else if (company_ > 0 && said == kUnknownOrder) {
-        company_--; /* it does without */
+    } else if (extras_ > 0 && said == kUnknownOrder) {
+        extras_--; /* it does without */
     } else if (said.starts_with(kRefused)) {
         if (state_ == state::LEAVING)
             state_ = state::RUNNING;
@@ -341,13 +341,15 @@ void holder::leave(const nlohmann::json &request)
         return;
     }
     std::string lines;
+    if (request.contains("lives"))
+        lines += request.at("lives").get<std::string>() + "\n";
     for (const int rank : others)
         lines += "WITH " + std::to_string(rank) + "\n";
     if (!order(lines + "LEAVE")) {
         promised_ = {};
         return;
     }
-    company_ = others.size();
+    extras_ = others.size() + request.contains("lives");
     state_ = state::LEAVING;
     since_ = clock::now();
 }

@@ -60,6 +60,8 @@ class surroundings {
  *
  *   holder                       rank
  *   WITH rank           ───▶                           that one is to leave, too
+ *   LIVES port token    ───▶                           what liveness_server::order() says; only of
+ *         seconds                                        the holder that has started the rank
  *   LEAVE               ───▶
  *                       ◀───     DETACHED, or REFUSED and why; REFUSED AGAIN: as other ranks that
  *                                move are in the way
@@ -79,8 +81,8 @@ class surroundings {
  *         waits, within_ms}                        when there is little left to send, and goes on
  *   finish              copied                     with what it has written meanwhile
  *   stay                                           it does not leave: what was sent is forgotten
- *   leave {lazy, with}  detached: refused          it runs still, and has nothing of UCX; not
- *                                                  before there is room for its image
+ *   leave {lazy, with,  detached: refused          it runs still, and has nothing of UCX; not
+ *          lives}                                  before there is room for its image
  *   send {to, key,      sent                       dumped, stopped, its image is at another's
  *         lazy}
  *   thaw {incarnation}  bound                      the token is for the rank here
@@ -189,10 +191,10 @@ class holder {
     std::string to_, key_; /* where the image goes, and what is to be shown there */
     bool said_ready_ = false;
     bool asked_to_track_ = false; /* and has not answered */
-    std::size_t company_ = 0;     /* WITH, which a build that does not know it answers */
-    std::string not_tracked_;     /* why what is written is not known; empty: it is */
-    std::string not_lazy_;   /* why the memory is in the image all the same; empty: it is not */
-    promised_room promised_; /* of this host, for the image, until that is there */
+    std::size_t extras_ = 0;  /* WITH and LIVES, which a build that does not know them answers */
+    std::string not_tracked_; /* why what is written is not known; empty: it is */
+    std::string not_lazy_;    /* why the memory is in the image all the same; empty: it is not */
+    promised_room promised_;  /* of this host, for the image, until that is there */
     std::unique_ptr<memory_directory> images_;
     std::unique_ptr<criu_run> criu_;
     std::optional<dump_pause> pause_;

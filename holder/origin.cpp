@@ -344,10 +344,24 @@ void origin::source_says(const nlohmann::json &what)
     }
 }
 
+/** @request, to leave: with where this process takes connections that last as long as the rank. */
+nlohmann::json origin::with_liveness(nlohmann::json request)
+{
+    try {
+        if (!liveness_)
+            liveness_.emplace(loop_, how_.patience);
+        request["lives"] = liveness_->order();
+    } catch (const std::exception &problem) {
+        if (!std::exchange(said_not_watched_, true))
+            warn("its end is not noticed by other worlds: " + reason_of(problem));
+    }
+    return request;
+}
+
 void origin::ask_source(const nlohmann::json &request)
 {
     if (here_)
-        here_->obey(request);
+        here_->obey(request.value("do", "") == "leave" ? with_liveness(request) : request);
     else if (current_)
         current_->say(request);
 }

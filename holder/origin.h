@@ -10,6 +10,7 @@
 #include "holder.h"
 #include "job_name.h"
 #include "launch.h"
+#include "liveness_server.h"
 #include "move_transaction.h"
 #include "request_server.h"
 
@@ -65,6 +66,7 @@ class origin : public surroundings, public move_parties {
     void finished(const nlohmann::json &result) override;
 
     void requested(int client, const nlohmann::json &request);
+    nlohmann::json with_liveness(nlohmann::json request);
     void begin_move(int client, const nlohmann::json &request);
     void has_gone(int client);
     nlohmann::json status() const;
@@ -90,6 +92,8 @@ class origin : public surroundings, public move_parties {
     std::optional<network> network_;
     std::optional<holder> here_;
     std::unique_ptr<request_server> requests_;
+    std::optional<liveness_server> liveness_; /* from the first move on */
+    bool said_not_watched_ = false;
     std::string record_;
 
     std::uint64_t incarnation_ = 0;

@@ -31,6 +31,7 @@ noinst_HEADERS     += src/mpid/ch4/netmod/zc/netmod_inline.h     \
                       src/mpid/ch4/netmod/zc/zc_idle.h           \
                       src/mpid/ch4/netmod/zc/zc_impl.h           \
                       src/mpid/ch4/netmod/zc/zc_landing_thread.h \
+                      src/mpid/ch4/netmod/zc/zc_liveness.h       \
                       src/mpid/ch4/netmod/zc/zc_match.h          \
                       src/mpid/ch4/netmod/zc/zc_node.h           \
                       src/mpid/ch4/netmod/zc/zc_noinline.h       \
@@ -99,6 +100,7 @@ mpi_core_sources   += src/mpid/ch4/netmod/zc/func_table.c        \
                       src/mpid/ch4/netmod/zc/zc_idle.c           \
                       src/mpid/ch4/netmod/zc/zc_init.c           \
                       src/mpid/ch4/netmod/zc/zc_landing_thread.c \
+                      src/mpid/ch4/netmod/zc/zc_liveness.c       \
                       src/mpid/ch4/netmod/zc/zc_memory.c         \
                       src/mpid/ch4/netmod/zc/zc_object.c         \
                       src/mpid/ch4/netmod/zc/zc_match.c          \

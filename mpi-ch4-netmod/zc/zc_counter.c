@@ -106,6 +106,8 @@ const MPIDI_ZC_counter_t MPIDI_ZC_counters[] = {
      MPI_T_PVAR_CLASS_COUNTER, NETMOD(window_keys)},
     {"window_refusals", "such keys that were not to be had: active messages reach that memory",
      MPI_T_PVAR_CLASS_COUNTER, NETMOD(window_refusals)},
+    {"unwatched", "times that a process of another world left, whose end would not be noticed",
+     MPI_T_PVAR_CLASS_COUNTER, NETMOD(unwatched)},
     {"rebound_by_mremap", "deliveries rebound by page tables, mremap(2)",
      MPI_T_PVAR_CLASS_COUNTER, LANDING(rebound_by_means[ZC_MEANS_MREMAP])},
     {"rebound_by_kmod", "deliveries rebound by the kernel module, /dev/zc",

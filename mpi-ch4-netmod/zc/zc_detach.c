@@ -14,6 +14,7 @@
 #include "zc_context.h"
 #include "zc_foreign_path.h"
 #include "zc_landing_thread.h"
+#include "zc_liveness.h"
 #include "zc_order.h"
 #include "zc_path.h"
 #include "zc_path_message.h"
@@ -158,13 +159,13 @@ static void destroy(void)
 /* Returns the incarnation in the token. */
 static uint32_t await_token(void)
 {
-    int64_t incarnation = 0;
+    MPIDI_ZC_given_t given;
 
     for (;;) {
-        switch (MPIDI_ZC_order_take(true, &incarnation)) {
+        switch (MPIDI_ZC_order_take(true, &given)) {
             case MPIDI_ZC_ORDER_BIND:
-                if (incarnation > rank.incarnation) {
-                    return (uint32_t) incarnation;
+                if (given.number > rank.incarnation) {
+                    return (uint32_t) given.number;
                 }
                 MPIDI_ZC_order_answer("REFUSED", "the incarnation is not higher than the last");
                 break;
@@ -282,15 +283,20 @@ static void look_for_order(void)
 {
     struct timespec now;
     MPIDI_ZC_order_t order;
-    int64_t number;
+    MPIDI_ZC_given_t given;
 
     if (MPIDI_ZC_order_descriptor() < 0 || !MPIDI_global.is_initialized || !is_later(&now)) {
         return;
     }
     rank.looked = now;
-    while ((order = MPIDI_ZC_order_take(false, &number)) == MPIDI_ZC_ORDER_WITH) {
-        MPIDI_ZC_anchor_is_company((int) number);
-    }
+    do {
+        order = MPIDI_ZC_order_take(false, &given);
+        if (order == MPIDI_ZC_ORDER_WITH) {
+            MPIDI_ZC_anchor_is_company((int) given.number);
+        } else if (order == MPIDI_ZC_ORDER_LIVES) {
+            MPIDI_ZC_liveness_set(given.port, given.token, given.seconds);
+        }
+    } while (order == MPIDI_ZC_ORDER_WITH || order == MPIDI_ZC_ORDER_LIVES);
     switch (order) {
         case MPIDI_ZC_ORDER_LEAVE:
             leave();
@@ -299,7 +305,7 @@ static void look_for_order(void)
             track();
             break;
         case MPIDI_ZC_ORDER_TELL:
-            tell(number);
+            tell(given.number);
             break;
         case MPIDI_ZC_ORDER_BIND:
             MPIDI_ZC_order_answer("REFUSED", "it is not detached");

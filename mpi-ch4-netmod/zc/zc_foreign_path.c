@@ -17,6 +17,16 @@ int MPIDI_ZC_foreign_path_of_sender(uint64_t sender)
     return f ? f->path : -1;
 }
 
+int MPIDI_ZC_foreign_path_of_self(uint64_t self)
+{
+    const MPIDI_ZC_foreign_t *f = MPIDI_ZC_connections[0];
+
+    while (f && f->link.number != self) {
+        f = f->next;
+    }
+    return f ? f->path : -1;
+}
+
 uint64_t MPIDI_ZC_foreign_path_id(const MPIDI_ZC_foreign_t * f)
 {
     return f->upid->id;
@@ -100,6 +110,11 @@ void MPIDI_ZC_foreign_path_forget_endpoint(MPIDI_ZC_foreign_t * f)
         peer->lane.ep = NULL;
     }
     MPIDI_ZC_foreign_opened(f, NULL);
+}
+
+void MPIDI_ZC_foreign_path_lose(MPIDI_ZC_foreign_t * f)
+{
+    MPIDI_ZC_foreign_lost(f);
 }
 
 void MPIDI_ZC_foreign_path_refused(MPIDI_ZC_foreign_t * f, ucs_status_t status)

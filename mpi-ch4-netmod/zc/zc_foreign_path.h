@@ -18,6 +18,9 @@ int MPIDI_ZC_foreign_path(const struct MPIDI_ZC_foreign *foreign);
 /* The same of the connection by which the process sends as @sender, to which there is an endpoint. */
 int MPIDI_ZC_foreign_path_of_sender(uint64_t sender);
 
+/* The same of the connection by which this process sends as @self. */
+int MPIDI_ZC_foreign_path_of_self(uint64_t self);
+
 /* Returns the id of the process. */
 uint64_t MPIDI_ZC_foreign_path_id(const struct MPIDI_ZC_foreign *foreign);
 
@@ -47,6 +50,9 @@ int MPIDI_ZC_foreign_path_connect(struct MPIDI_ZC_foreign *foreign, ucp_ep_h * e
 
 /* The endpoint has been closed, or destroyed with the worker; the lane has none, either. */
 void MPIDI_ZC_foreign_path_forget_endpoint(struct MPIDI_ZC_foreign *foreign);
+
+/* The process has ended, or takes this one for lost. It may free the connection. */
+void MPIDI_ZC_foreign_path_lose(struct MPIDI_ZC_foreign *foreign);
 
 /* UCX has refused to send something, because of @status. */
 void MPIDI_ZC_foreign_path_refused(struct MPIDI_ZC_foreign *foreign, ucs_status_t status);

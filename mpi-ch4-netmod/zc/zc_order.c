@@ -56,10 +56,9 @@ int MPIDI_ZC_order_descriptor(void)
     return __atomic_load_n(&holder.fd, __ATOMIC_ACQUIRE);
 }
 
-static MPIDI_ZC_order_t parse(const char *line, int64_t * number)
+static MPIDI_ZC_order_t parse(const char *line, MPIDI_ZC_given_t * given)
 {
-    unsigned given;
-    int64_t clocks;
+    unsigned number;
     char rest;
 
     if (!strcmp(line, "LEAVE")) {
@@ -68,23 +67,26 @@ static MPIDI_ZC_order_t parse(const char *line, int64_t * number)
     if (!strcmp(line, "TRACK")) {
         return MPIDI_ZC_ORDER_TRACK;
     }
-    if (sscanf(line, "BIND %u%c", &given, &rest) == 1) {
-        *number = given;
+    if (sscanf(line, "BIND %u%c", &number, &rest) == 1) {
+        given->number = number;
         return MPIDI_ZC_ORDER_BIND;
     }
-    if (sscanf(line, "WITH %u%c", &given, &rest) == 1) {
-        *number = given;
+    if (sscanf(line, "WITH %u%c", &number, &rest) == 1) {
+        given->number = number;
         return MPIDI_ZC_ORDER_WITH;
     }
-    if (sscanf(line, "TELL %" SCNd64 "%c", &clocks, &rest) == 1) {
-        *number = clocks;
+    if (sscanf(line, "TELL %" SCNd64 "%c", &given->number, &rest) == 1) {
         return MPIDI_ZC_ORDER_TELL;
+    }
+    if (sscanf(line, "LIVES %" SCNu16 " %" SCNx64 " %" SCNu16 "%c", &given->port, &given->token,
+               &given->seconds, &rest) == 3) {
+        return MPIDI_ZC_ORDER_LIVES;
     }
     return MPIDI_ZC_ORDER_UNKNOWN;
 }
 
 /* Takes the first whole line of what has come. False: there is none. */
-static bool take_line(MPIDI_ZC_order_t * order, int64_t * number)
+static bool take_line(MPIDI_ZC_order_t * order, MPIDI_ZC_given_t * given)
 {
     char *end = memchr(holder.text, '\n', holder.length);
 
@@ -92,7 +94,7 @@ static bool take_line(MPIDI_ZC_order_t * order, int64_t * number)
         return false;
     }
     *end = '\0';
-    *order = parse(holder.text, number);
+    *order = parse(holder.text, given);
     holder.length -= end + 1 - holder.text;
     memmove(holder.text, end + 1, holder.length);
     return true;
@@ -143,12 +145,12 @@ bool MPIDI_ZC_order_waits(void)
     return fd.fd >= 0 && (memchr(holder.text, '\n', holder.length) || poll(&fd, 1, 0) > 0);
 }
 
-MPIDI_ZC_order_t MPIDI_ZC_order_take(bool wait, int64_t * number)
+MPIDI_ZC_order_t MPIDI_ZC_order_take(bool wait, MPIDI_ZC_given_t * given)
 {
     MPIDI_ZC_order_t order;
 
     for (;;) {
-        if (take_line(&order, number)) {
+        if (take_line(&order, given)) {
             return order;
         }
         if (holder.fd < 0) {

@@ -8,6 +8,10 @@
  *
  *   holder                     rank
  *   WITH <rank>         ───▶                       LEAVE is going to be given to that one, too
+ *   LIVES <port> <token> <seconds> ───▶            at this port of this host the holder takes
+ *                                                  connections, and sends the token on each, until the
+ *                                                  rank has ended (zc_liveness.h). It is gone if its
+ *                                                  host gives no sign for so long
  *   LEAVE               ───▶
  *                       ◀───   DETACHED            it has nothing of UCX
  *                       ◀───   REFUSED <reason>    or goes on as before; REFUSED AGAIN <reason>, if
@@ -27,7 +31,8 @@
  * goes on: the rank keeps none.
  *
  * WITH, once for each rank of a group, helps the rank to choose one by which it comes back (zc_path.h). It
- * holds for one LEAVE.
+ * holds for one LEAVE. The token of LIVES is a hexadecimal number. LIVES holds for all LEAVEs that follow, on
+ * other hosts, too.
  *
  * <clocks> is CLOCK_REALTIME less CLOCK_MONOTONIC in nanoseconds, as the holder reads them: a rank that
  * CRIU has restored has another CLOCK_MONOTONIC.
@@ -43,6 +48,7 @@
 typedef enum {
     MPIDI_ZC_ORDER_NONE,
     MPIDI_ZC_ORDER_WITH,
+    MPIDI_ZC_ORDER_LIVES,
     MPIDI_ZC_ORDER_LEAVE,
     MPIDI_ZC_ORDER_BIND,
     MPIDI_ZC_ORDER_TRACK,
@@ -50,6 +56,13 @@ typedef enum {
     MPIDI_ZC_ORDER_UNKNOWN,
     MPIDI_ZC_ORDER_CLOSED,      /* there is no holder any more, or none that can be heard */
 } MPIDI_ZC_order_t;
+
+/* What an order says. */
+typedef struct {
+    int64_t number;             /* the rank of WITH, the incarnation of BIND, the clocks of TELL */
+    uint16_t port, seconds;     /* LIVES */
+    uint64_t token;
+} MPIDI_ZC_given_t;
 
 /* Orders come over @fd from now on. -1: there is no holder. False: it is no socket. */
 bool MPIDI_ZC_order_open(int fd);
@@ -60,9 +73,8 @@ int MPIDI_ZC_order_descriptor(void);
 /* May MPIDI_ZC_order_take() find something, an order or that the holder has gone? */
 bool MPIDI_ZC_order_waits(void);
 
-/* Returns the next order, and in *@number the rank of WITH, the incarnation of BIND, or the clocks of
- * TELL. @wait: until there is one. */
-MPIDI_ZC_order_t MPIDI_ZC_order_take(bool wait, int64_t * number);
+/* Returns the next order, and what it says in *@given. @wait: until there is one. */
+MPIDI_ZC_order_t MPIDI_ZC_order_take(bool wait, MPIDI_ZC_given_t * given);
 
 /* Returns the descriptor that came last, which is the caller's from then on; -1: none has come since the
  * last call. */

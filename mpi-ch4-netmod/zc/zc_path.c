@@ -123,12 +123,19 @@ static void forget_early(MPIDI_ZC_path_t * path)
     path->early = NULL;
 }
 
+static void forget_watch(MPIDI_ZC_path_t * path)
+{
+    MPIDI_ZC_liveness_forget(path->watch);
+    path->watch = NULL;
+}
+
 void MPIDI_ZC_path_remove(int number)
 {
     if (number >= 0 && MPIDI_ZC_global.paths) {
         MPIDI_ZC_path_t *path = MPIDI_ZC_path_of(number);
         paths.nr_closed -= path->state != MPIDI_ZC_PATH_OPEN;
         forget_early(path);
+        forget_watch(path);
         MPIDI_ZC_parked_fail(&path->lanes[0].parked, UCS_ERR_CONNECTION_RESET);
         MPL_free(path->lanes);
         MPL_free(path);
@@ -381,6 +388,9 @@ static void set_state(MPIDI_ZC_path_t * path, MPIDI_ZC_path_state_t state)
 {
     paths.nr_closed += (state != MPIDI_ZC_PATH_OPEN) - (path->state != MPIDI_ZC_PATH_OPEN);
     path->state = state;
+    if (state == MPIDI_ZC_PATH_OPEN) {
+        forget_watch(path);
+    }
 }
 
 static void park_lane(int rank, int vci)
@@ -494,11 +504,12 @@ size_t MPIDI_ZC_path_numbers(const MPIDI_ZC_path_t * path, MPIDI_ZC_path_numbers
 static bool take_numbers(int rank, const MPIDI_ZC_path_received_t * received)
 {
     MPIDI_ZC_path_numbers_t numbers[MPIDI_CH4_MAX_VCIS];
+    const size_t length = MPIDI_global.n_vcis * sizeof(*numbers);
 
-    if (received->length != MPIDI_global.n_vcis * sizeof(*numbers)) {
+    if (is_rank(rank) ? received->length != length : received->length < length) {
         return false;
     }
-    memcpy(numbers, received->data, received->length);
+    memcpy(numbers, received->data, length);
     for (int v = 0; v < MPIDI_global.n_vcis; v++) {
         MPIDI_ZC_path_lane_t *lane = &MPIDI_ZC_path_of(rank)->lanes[v];
         if (numbers[v].connected && MPIDI_ZC_path_connect(rank, v) != MPI_SUCCESS) {
@@ -536,8 +547,15 @@ static void refuse(int rank, uint32_t round, MPIDI_ZC_refusal_t why)
 static void follow(int rank, const MPIDI_ZC_path_received_t * pause)
 {
     park(rank, false, pause->message.round);
-    if (take_numbers(rank, pause)) {
-        MPIDI_ZC_path_tell(rank, MPIDI_ZC_TELL_PARKS);
+    if (!take_numbers(rank, pause)) {
+        return;
+    }
+    MPIDI_ZC_path_tell(rank, MPIDI_ZC_TELL_PARKS);
+    if (!is_rank(rank)) {
+        const size_t numbers = sizeof(MPIDI_ZC_path_numbers_t); /* there is one VCI */
+        forget_watch(MPIDI_ZC_path_of(rank));
+        MPIDI_ZC_path_of(rank)->watch =
+            MPIDI_ZC_liveness_watch(pause->data + numbers, pause->length - numbers);
     }
 }
 
@@ -645,18 +663,24 @@ static void close_endpoint(ucp_ep_h ep, uint32_t flags)
     (void) ucp_ep_close_nbx(ep, &param);
 }
 
-/* Sends STALE to addresses that are not kept. If that fails, the copy waits in vain. */
-static void tell_stale(int rank, const MPIDI_ZC_path_received_t * rebind)
+/* Sends STALE to addresses that are not kept. If that fails, the copy waits in vain. @number: -1 if
+ * the process, of another world, is not known any more. */
+static void tell_stale(int number, const MPIDI_ZC_path_received_t * rebind)
 {
+    /* A copy that is no later than what is known here is not the process that was lost. */
+    const bool lost = number < 0 ||
+        (!is_there(number) &&
+         rebind->message.incarnation > MPIDI_ZC_path_of(number)->incarnation);
     const MPIDI_ZC_path_message_t message = {
         .kind = MPIDI_ZC_TELL_STALE,
         .incarnation = rebind->message.incarnation,
+        .refusal = lost ? MPIDI_ZC_REFUSES_LOST : MPIDI_ZC_REFUSES_NOT,
     };
     ucp_ep_h ep;
 
     if (MPIDI_ZC_peer_endpoint_for_answer(MPIDI_ZC_address_list_find(rebind->data, 0, NULL), &ep) ==
         UCS_OK) {
-        (void) MPIDI_ZC_path_send(ep, rank, message, NULL, 0);
+        (void) MPIDI_ZC_path_answer(ep, rebind, message);
         close_endpoint(ep, 0);
     }
 }
@@ -842,7 +866,9 @@ static void handle(int rank, const MPIDI_ZC_path_received_t * received)
             }
             break;
         case MPIDI_ZC_TELL_STALE:
-            if (answered) {
+            if (answered && path->foreign && message->refusal == MPIDI_ZC_REFUSES_LOST) {
+                MPIDI_ZC_foreign_path_lose(path->foreign);
+            } else if (answered) {
                 set_state(path, MPIDI_ZC_PATH_STALE);
             }
             break;
@@ -894,15 +920,24 @@ static void handle_early(void)
     }
 }
 
+/* Returns the number of the path on which @message has come, or -1. */
+static int number_of(const MPIDI_ZC_path_message_t * message)
+{
+    if (!(message->sender & MPIDI_ZC_FOREIGN)) {
+        return (int) message->sender;
+    }
+    return message->kind == MPIDI_ZC_TELL_STALE ?
+        MPIDI_ZC_foreign_path_of_self(message->connection) :
+        MPIDI_ZC_foreign_path_of_sender(message->sender);
+}
+
 static void handle_all(void)
 {
     MPIDI_ZC_path_received_t *received;
 
     handle_early();
     while ((received = MPIDI_ZC_path_take_message()) != NULL) {
-        const uint64_t sender = received->message.sender;
-        const int number = sender & MPIDI_ZC_FOREIGN ?
-            MPIDI_ZC_foreign_path_of_sender(sender) : (int) sender;
+        const int number = number_of(&received->message);
         const bool is_known = number >= 0 &&
             (is_rank(number) || !is_of_this_world(received->message.kind));
         if (is_known && keep_early(number, received)) {
@@ -910,6 +945,8 @@ static void handle_all(void)
         }
         if (is_known) {
             handle(number, received);
+        } else if (number < 0 && received->message.kind == MPIDI_ZC_TELL_REBIND) {
+            tell_stale(number, received);       /* it has come back after it was given up */
         }
         MPL_free(received);
     }
@@ -994,10 +1031,33 @@ static void abandon(int number)
     MPIDI_ZC_parked_fail(&path->lanes[0].parked, UCS_ERR_CONNECTION_RESET);
 }
 
+/* Has the process, of another world, ended while it was away? Until it is away it is looked for what tells
+ * that. */
+static bool has_ended(const MPIDI_ZC_path_t * path)
+{
+    return path && path->watch && MPIDI_ZC_liveness_is_over(path->watch) &&
+        path->state == MPIDI_ZC_PATH_PAUSED && path->other_round;
+}
+
+/* The process, of another world, has ended as far as can be seen. If it lives, and stays, it is to see that
+ * as well. */
+static void lose(int number)
+{
+    struct MPIDI_ZC_foreign *foreign = MPIDI_ZC_path_of(number)->foreign;
+
+    close_old_endpoints(number);
+    MPIDI_ZC_foreign_path_forget_endpoint(foreign);
+    MPIDI_ZC_foreign_path_lose(foreign);
+}
+
 static void step(int rank)
 {
     MPIDI_ZC_path_t *path = MPIDI_ZC_path_of(rank);
 
+    if (unlikely(has_ended(path))) {
+        lose(rank);
+        path = MPIDI_ZC_path_of(rank);  /* CH4 may have given it up before */
+    }
     if (unlikely(!is_there(rank))) {
         if (path && path->state != MPIDI_ZC_PATH_OPEN) {
             abandon(rank);

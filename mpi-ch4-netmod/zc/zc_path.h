@@ -66,13 +66,17 @@
  * numbers of the connection (MPIDI_ZC_foreign_number()), which a new address does not change. Two movers of
  * different worlds would have no anchor in common, so one of the two stays: the one that began later or, if
  * that cannot be told, the one with the higher id. A process that parts from another world while that is
- * away says so when it is back. A world with several VCIs has no such paths.
+ * away says so when it is back. A mover that ends while it is away has no launcher that ends processes of
+ * other worlds with it: they watch it (zc_liveness.h). One that takes it for lost, and is told that it is
+ * back, answers STALE with that reason, and each is lost to the other. A world with several VCIs has no
+ * such paths.
  *
  * All functions are called inside the locks of all VCIs (zc_vci_locks.h), or by the landing thread inside
  * the gate, and outside callbacks of UCP unless their comment says otherwise. So who has the lock of any
  * VCI may read the state and the incarnation of a path. */
 
 #include "zc_impl.h"
+#include "zc_liveness.h"
 #include "zc_parked.h"
 #include "zc_upid.h"
 
@@ -107,6 +111,7 @@ typedef struct MPIDI_ZC_path {
     MPIDI_ZC_path_state_t state;
     struct MPIDI_ZC_foreign *foreign;   /* the connection, if it is of another world; else NULL */
     struct MPIDI_ZC_path_received *early;       /* of that: a PAUSE that came before CH4 knew it; owned */
+    MPIDI_ZC_liveness_t *watch;    /* of that, while it leaves or is away; owned; NULL: its end is not noticed */
     bool leads;                 /* this process does */
     bool numbered;              /* leader: PARKS has arrived */
     bool complete;              /* all messages of the other process were here at the last look */

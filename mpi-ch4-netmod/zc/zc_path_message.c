@@ -59,6 +59,18 @@ ucs_status_t MPIDI_ZC_path_send(ucp_ep_h ep, int rank, MPIDI_ZC_path_message_t m
                                             length) : UCS_ERR_NOT_CONNECTED;
 }
 
+ucs_status_t MPIDI_ZC_path_answer(ucp_ep_h ep, const MPIDI_ZC_path_received_t * received,
+                                  MPIDI_ZC_path_message_t message)
+{
+    const uint64_t sender = received->message.sender;
+    const bool is_foreign = sender & MPIDI_ZC_FOREIGN;
+
+    message.sender = is_foreign ? MPIDI_ZC_FOREIGN : (uint64_t) MPIR_Process.rank;
+    message.receiver = is_foreign ? received->message.subject : (uint32_t) sender;
+    message.connection = is_foreign ? sender : 0;
+    return MPIDI_ZC_channel_send_short(ep, MPIDI_ZC_AM_PATH, &message, sizeof(message), NULL, 0);
+}
+
 ucp_ep_h MPIDI_ZC_path_endpoint(int rank)
 {
     const struct MPIDI_ZC_foreign *foreign = MPIDI_ZC_path_of(rank)->foreign;
@@ -76,16 +88,34 @@ ucp_ep_h MPIDI_ZC_path_endpoint(int rank)
     return kept ? kept : peer->lane.ep;
 }
 
+#define PAUSE_ROOM (MPIDI_CH4_MAX_VCIS * sizeof(MPIDI_ZC_path_numbers_t) + MPIDI_ZC_LIVENESS_ROOM)
+
+/* Writes what PAUSE and PARKS carry to @room, and returns how long that is. */
+static size_t fill_pause(const MPIDI_ZC_path_t * path, MPIDI_ZC_tell_t kind, char *room)
+{
+    MPIDI_ZC_path_numbers_t numbers[MPIDI_CH4_MAX_VCIS];
+    const void *offer = NULL;
+
+    const size_t length = MPIDI_ZC_path_numbers(path, numbers);
+    const size_t more = path->foreign && kind == MPIDI_ZC_TELL_PAUSE ?
+        MPIDI_ZC_liveness_offer(&offer) : 0;
+    memcpy(room, numbers, length);
+    if (more > 0) {
+        memcpy(room + length, offer, more);
+    }
+    return length + more;
+}
+
 static bool send_kept(int rank, MPIDI_ZC_tell_t kind)
 {
     const MPIDI_ZC_path_t *path = MPIDI_ZC_path_of(rank);
     const MPIDI_ZC_path_t *self = MPIDI_ZC_path_of(MPIR_Process.rank);
     const bool rebinds = kind == MPIDI_ZC_TELL_REBIND;
     const bool counts = kind == MPIDI_ZC_TELL_PAUSE || kind == MPIDI_ZC_TELL_PARKS;
-    MPIDI_ZC_path_numbers_t numbers[MPIDI_CH4_MAX_VCIS];
-    const void *data = rebinds ? self->addresses : (const void *) numbers;
+    char pause[PAUSE_ROOM];
+    const void *data = rebinds ? self->addresses : pause;
     const size_t length = rebinds ? self->addresses_length :
-        counts ? MPIDI_ZC_path_numbers(path, numbers) : 0;
+        counts ? fill_pause(path, kind, pause) : 0;
     MPIDI_ZC_path_message_t message = {
         .kind = kind,
         .round = path->round,
@@ -98,6 +128,11 @@ static bool send_kept(int rank, MPIDI_ZC_tell_t kind)
             if (path->round != path->own_round || !path->leads) {
                 message.leader_round = path->round;
                 message.leads = path->leads;
+            }
+            break;
+        case MPIDI_ZC_TELL_REBIND:
+            if (path->foreign) {
+                message.subject = (uint32_t) MPIDI_ZC_upid_self()->id;
             }
             break;
         case MPIDI_ZC_TELL_ASK:

@@ -15,8 +15,9 @@ typedef struct MPIDI_ZC_path_received {
     struct MPIDI_ZC_path_received *next;
     MPIDI_ZC_path_message_t message;
     size_t length;
-    char data[];                /* of PAUSE and PARKS MPIDI_ZC_path_numbers_t of each VCI; of REBIND
-                                 * and INTRODUCE a list of addresses; the key of KEY */
+    char data[];                /* of PAUSE and PARKS MPIDI_ZC_path_numbers_t of each VCI, and of PAUSE to
+                                 * another world what zc_liveness.h offers; of REBIND and INTRODUCE a
+                                 * list of addresses; the key of KEY */
 } MPIDI_ZC_path_received_t;
 
 void MPIDI_ZC_path_messages_init(void);
@@ -38,6 +39,11 @@ ucp_ep_h MPIDI_ZC_path_endpoint(int rank);
 /* Sends @message to @rank over @ep, with @length bytes at @data. @ep may be NULL, which is an error. */
 ucs_status_t MPIDI_ZC_path_send(ucp_ep_h ep, int rank, MPIDI_ZC_path_message_t message,
                                 const void *data, size_t length);
+
+/* Sends @message over @ep to the process that has sent @received, which may be of another world and not
+ * known here any more. */
+ucs_status_t MPIDI_ZC_path_answer(ucp_ep_h ep, const MPIDI_ZC_path_received_t * received,
+                                  MPIDI_ZC_path_message_t message);
 
 /* Sends a message of @kind to @rank, made from the path. If there is no memory, it is sent later. */
 void MPIDI_ZC_path_tell(int rank, MPIDI_ZC_tell_t kind);

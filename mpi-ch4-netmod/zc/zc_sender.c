@@ -216,7 +216,8 @@ ucs_status_t MPIDI_ZC_hello_handler(void *arg, const void *header, size_t header
     if (unlikely(!upid || !sender ||
                  (!sender->process && !identify(sender, upid, upid_length, &hello)))) {
         /* A UCP callback has no caller to return an error to. */
-        MPID_Abort(NULL, MPI_ERR_OTHER, 1, "no memory for a connection to another world");
+        MPID_Abort(NULL, MPI_ERR_OTHER, 1,
+                   "no connection to another world: out of memory, or getrandom(2) has failed");
     }
     MPL_free(upid);
     MPIDI_ZC_am_await(arg, hello.number);

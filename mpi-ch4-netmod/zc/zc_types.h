@@ -53,6 +53,7 @@ typedef struct {
     uint64_t parked;            /* messages that waited until a rank had come back */
     uint64_t window_keys;       /* of ranks that had left since the window was made, received anew */
     uint64_t window_refusals;   /* of these, there was none to be had: active messages go on */
+    uint64_t unwatched;         /* times that a process of another world left whose end is not noticed */
 } MPIDI_ZC_stats_t;
 
 /* Lists of arrivals; see zc_arrival.h. */

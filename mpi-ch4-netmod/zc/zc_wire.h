@@ -22,7 +22,9 @@
  *   HELLO     all   none                                   hello (24), upid
  *   HOST      all   none                                   host (16), mask of processors, upid
  *   FIN       all   none                                   fin_message (32)
- *   PATH      0     path_message (56)                      PAUSE, PARKS: path_numbers (12) of each VCI;
+ *   PATH      0     path_message (64)                      PAUSE, PARKS: path_numbers (12) of each VCI,
+ *                                                          PAUSE to another world: lives (16) and
+ *                                                          addresses of a host, or nothing;
  *                                                          REBIND, INTRODUCE: addresses of all VCIs
  *                                                          (zc_address_list.h); KEY: the key
  *
@@ -246,6 +248,7 @@ typedef enum {
     MPIDI_ZC_REFUSES_MEMORY,    /* it has none for announced messages */
     MPIDI_ZC_REFUSES_CONNECTS,  /* it gives addresses to another world */
     MPIDI_ZC_REFUSES_LEAVES,    /* it leaves itself, and is of another world */
+    MPIDI_ZC_REFUSES_LOST,      /* STALE: it is of another world, and has taken the receiver for lost */
 } MPIDI_ZC_refusal_t;
 
 typedef struct {
@@ -262,11 +265,14 @@ typedef struct {
                                  * begins one */
     uint32_t leads;             /* PAUSE: 1: the sender leads that one */
     uint32_t known_round;       /* RESUME: of the receiver's attempt that the sender knows of, or 0 */
-    uint32_t refusal;           /* REFUSE */
-    uint32_t subject;           /* INTRODUCE: the third rank */
+    uint32_t refusal;           /* REFUSE, STALE */
+    uint32_t subject;           /* INTRODUCE: the third rank; REBIND to another world: the lower half of the
+                                 * sender's id */
     uint64_t window;            /* WANTS: CH4's number of it, which all its processes know it by */
+    uint64_t connection;        /* STALE to another world: the number of the receiver's messages, since the
+                                 * sender may have no connection any more */
 } MPIDI_ZC_path_message_t;
-MPIDI_ZC_WIRE_FORMAT(MPIDI_ZC_path_message_t, 56, 8);
+MPIDI_ZC_WIRE_FORMAT(MPIDI_ZC_path_message_t, 64, 8);
 
 /* PAUSE and PARKS, of a VCI. */
 typedef struct {
@@ -275,6 +281,16 @@ typedef struct {
     uint32_t connected;         /* 1: it has an endpoint to the receiver */
 } MPIDI_ZC_path_numbers_t;
 MPIDI_ZC_WIRE_FORMAT(MPIDI_ZC_path_numbers_t, 12, 4);
+
+/* PAUSE to another world, behind the numbers: where a connection lasts as long as the sender lives
+ * (zc_liveness.h). The list of its holder's addresses follows (zc_hosts.h). */
+typedef struct {
+    uint64_t token;             /* as the holder sends it: both are of one byte order */
+    uint16_t port;              /* of TCP, as the network has it */
+    uint16_t silence;           /* seconds without a sign of the holder's host, after which it is gone */
+    uint8_t unused[4];
+} MPIDI_ZC_lives_t;
+MPIDI_ZC_WIRE_FORMAT(MPIDI_ZC_lives_t, 16, 8);
 
 /* ---- windows, and the end of a world ---- */
 

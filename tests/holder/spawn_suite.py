@@ -10,10 +10,11 @@ import json
 import os
 import pathlib
 import re
+import signal
 import subprocess
 import time
 
-from testbed import mpi
+from testbed import mpi, process
 from testbed.outcome import Skip, check
 from testbed.suite import Bed, Suite
 from tests.detach.suite import find_criu
@@ -65,11 +66,11 @@ class Worlds(HeldJob):
     def tell(self, what):
         self.file.with_suffix("." + what).touch()
 
-    def spawn(self, worlds=1):
-        """WORLDS are spawned, and all exchange messages. Their ranks, of the first world first: [{rank: status}]."""
+    def spawn(self, worlds=1, children=CHILDREN):
+        """WORLDS of so many CHILDREN are spawned, and all exchange messages. Their ranks, of the first world first: [{rank: status}]."""
         first = self.all_statuses()[0]["job"]
         self.tell("spawn")
-        number = PARENTS + CHILDREN * worlds
+        number = PARENTS + children * worlds
         self.wait_until("all worlds exchange messages", lambda: len(self.rounds()) == number)
         found = self.worlds()
         check(sum(map(len, found.values())) == number and len(found) == 1 + worlds, f"those that are held: {found}")
@@ -335,6 +336,34 @@ def says_why_parents_stay(setup):
         job.tell("over-1")
         job.wait_until("the children end", lambda: len(job.ended()) == CHILDREN)
         return job.finish()
+
+
+def rank_below(holder):
+    """Its process number: beside it there may be CRIU."""
+    return next(one for one in process.children(holder)
+                if pathlib.Path(f"/proc/{one}/exe").resolve().name == "spawns")
+
+
+@suite.test("other-world-notices-what-ends-while-it-is-away", tags={"fast"})
+def other_world_notices(setup):
+    """The launcher does not, as if the worlds were of two jobs. The rank is alone in its own: others in it would not
+    notice, and those that wait for these."""
+    job = Worlds(setup, "one", program_of(setup))
+    start = setup.network.command(mpi.find_tool(setup.prefix, "mpiexec"), PARENTS)
+    job.launch = lambda words: [*start, "-disable-auto-cleanup", *words]
+    with job:
+        child = job.spawn(children=1)[1][0]
+        job.fault("dump late")
+        with subprocess.Popen(setup.network.on(1, *job.words(*map(str, job.order_of(child, next_host(child))))),
+                              env={**os.environ, **job.environment}, stdout=subprocess.DEVNULL,
+                              stderr=subprocess.DEVNULL) as request:
+            job.wait_for_fault()
+            os.kill(rank_below(child["pid"]), signal.SIGKILL)
+            request.wait(ANSWER_SECONDS)
+        status = job.running.wait(END_SECONDS * setup.patience)
+        check(status, "the job waits" if status is None else "the job ends well", job.errors())
+        check("Process failed" in job.errors(), "a parent does not say why", job.errors())
+        check("would not notice" not in job.errors(), "a process does not watch the one that leaves", job.errors())
 
 
 # ---- zcctl ----

@@ -6,12 +6,14 @@
  *     spawns FILE DEPTH COMMAND [ARGUMENT...]
  *
  * goes on until FILE.over is there. When FILE.spawn is there it spawns two processes by COMMAND,
- * which is this program again; and those spawn two if DEPTH is 2. COMMAND: a program; or one of
- * these words, and then FOLDER, a folder of programs, one of which is "spawns": multiple     two
- * commands at once, of which one has no arguments path FOLDER WDIR     a name, and where to look
- * for it, and where to start it When FILE.part is there, the worlds part: each goes on until there
- * is FILE.over-LEVEL. LEVEL is 0 for what the launcher has started, and FILE.over is another name
- * for FILE.over-0.
+ * which is this program again; and those spawn two if DEPTH is 2. COMMAND is a program, or one of
+ *
+ *     one PROGRAM          one process only
+ *     multiple PROGRAM     two commands at once, of which one has no arguments
+ *     path FOLDER WDIR     the name "spawns", where to look for it, and where to start it
+ *
+ * When FILE.part is there, the worlds part: each goes on until there is FILE.over-LEVEL. LEVEL is 0
+ * for what the launcher has started, and FILE.over is another name for FILE.over-0.
  *
  * Each rank prints "LEVEL rank R round N" once a second and "LEVEL rank R ends after N rounds" at
  * its end; a process that was spawned prints first "LEVEL rank R in FOLDER with ARGUMENTS".
@@ -123,6 +125,12 @@ static int spawn_by_path(MPI_Comm *inter)
     return failed;
 }
 
+static int spawn_one(MPI_Comm *inter)
+{
+    return MPI_Comm_spawn(job.words[1], MPI_ARGV_NULL, 1, MPI_INFO_NULL, 0, MPI_COMM_WORLD, inter,
+                          MPI_ERRCODES_IGNORE);
+}
+
 static int spawn_by_words(MPI_Comm *inter)
 {
     char *arguments[WORDS] = {NULL};
@@ -138,9 +146,10 @@ static void spawn(long round)
     char text[MPI_MAX_ERROR_STRING];
     int length;
     MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
-    const int failed = !strcmp(job.words[0], "multiple") ? spawn_multiple(&inter)
-                       : !strcmp(job.words[0], "path")   ? spawn_by_path(&inter)
-                                                         : spawn_by_words(&inter);
+    const int failed = !strcmp(job.words[0], "one")        ? spawn_one(&inter)
+                       : !strcmp(job.words[0], "multiple") ? spawn_multiple(&inter)
+                       : !strcmp(job.words[0], "path")     ? spawn_by_path(&inter)
+                                                           : spawn_by_words(&inter);
     MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_ARE_FATAL);
     if (failed) {
         MPI_Error_string(failed, text, &length);

@@ -17,13 +17,14 @@
  *     -l WHY     a refusal for this reason is no error, and need not come
  *     -x RANK    this rank is stopped again and again for 3 s, with 1.5 s in between
  *     -k RANK    this rank is killed when one of those that are told has left the third time
- *     -g         none comes back before all that are told are away, or a second has passed;
- *                all are to be away at a time as often as each has to leave
- *     -f         ask for the rank's userfaultfd(2) first, which tells what it writes
- *     -m         give it memory first, each time, in which it writes what it sends, and look
- *                at that
- *     -s         give a stale token before each true one
- *     -c         compare what the detached rank holds: descriptors and mappings of UCX
+ *     -d         a rank that is told is killed when it is away the third time and FILE.kill is
+ *                there, and the holder with it
+ *     -o         at that time the first connection ends that another world has to the holder,
+ * though the rank lives -g         none comes back before all that are told are away, or a second
+ * has passed; all are to be away at a time as often as each has to leave -f         ask for the
+ * rank's userfaultfd(2) first, which tells what it writes -m         give it memory first, each
+ * time, in which it writes what it sends, and look at that -s         give a stale token before
+ * each true one -c         compare what the detached rank holds: descriptors and mappings of UCX
  *
  * It ends as the program does, and badly if the rank did not what it was told.
  */
@@ -32,6 +33,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/userfaultfd.h>
+#include <netinet/in.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -50,7 +52,7 @@ static struct {
     const char *ranks, *begin, *until, *expected, *tolerated, *allowed;
     int stopped, killed;
     int times, between_ms, away_ms;
-    bool stale, census, userfault, group, memory;
+    bool stale, census, userfault, group, memory, dies, parted;
 } options = {
     .ranks = "0", .stopped = -1, .killed = -1, .times = 100, .between_ms = 5, .away_ms = 2};
 
@@ -62,7 +64,9 @@ struct group {
 static struct group *group;
 
 static int rank;
-static pid_t child;
+static pid_t child, server = -1;
+static unsigned port; /* of the server */
+static uint64_t token;
 static FILE *orders;
 static int refusals, tolerated;
 
@@ -410,6 +414,107 @@ static void give_up_memory(void)
     munmap(traffic, sizeof *traffic);
 }
 
+static volatile sig_atomic_t one_ends;
+
+static void end_one(int signal)
+{
+    one_ends = signal;
+}
+
+/** is_open - its peer has not closed it; nothing is sent over it */
+static bool is_open(int fd)
+{
+    char byte;
+    return recv(fd, &byte, 1, MSG_DONTWAIT) < 0 && errno == EAGAIN;
+}
+
+/** take_connections - each gets the token, and lasts until the end; but one is closed when told */
+static void take_connections(int listening)
+{
+    enum { MOST = 1024 };
+    const struct sigaction on_signal = {.sa_handler = end_one};
+    int taken[MOST], nr = 0;
+    sigaction(SIGUSR2, &on_signal, NULL);
+    while (nr < MOST) {
+        const int fd = accept(listening, NULL, NULL);
+        if (fd >= 0) {
+            send(fd, &token, sizeof token, MSG_NOSIGNAL);
+            taken[nr++] = fd;
+        }
+        for (int i = 0; one_ends && i < nr; i++) {
+            if (is_open(taken[i])) {
+                shutdown(taken[i], SHUT_RDWR);
+                one_ends = 0;
+            }
+        }
+    }
+}
+
+/** serve - begins to, in a process of its own that ends with the holder */
+static void serve(void)
+{
+    const pid_t self = getpid();
+    struct sockaddr_in address = {.sin_family = AF_INET};
+    socklen_t length = sizeof address;
+    const int fd = socket(AF_INET, SOCK_STREAM, 0);
+    if (fd < 0 || bind(fd, (struct sockaddr *)&address, sizeof address) != 0 ||
+        listen(fd, 64) != 0 || getsockname(fd, (struct sockaddr *)&address, &length) != 0)
+        die("cannot listen", strerror(errno));
+    port = ntohs(address.sin_port);
+    token = (uint64_t)self << 32 | (uint32_t)rand();
+    server = fork();
+    if (server < 0)
+        die("cannot fork", strerror(errno));
+    if (server == 0) {
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
+        close(fileno(orders));
+        if (getppid() == self)
+            take_connections(fd);
+        _exit(0);
+    }
+    close(fd);
+}
+
+static void tell_of_life(void)
+{
+    char order[64];
+    if (server < 0)
+        serve();
+    snprintf(order, sizeof order, "LIVES %u %llx 60\n", port, (unsigned long long)token);
+    tell(order);
+}
+
+static void await_mark(const char *suffix)
+{
+    char name[4096];
+    const double end = seconds() + 30;
+    name_file(name, sizeof name, suffix);
+    while (access(name, F_OK) != 0) {
+        if (seconds() > end)
+            die("there is no", name);
+        usleep(10000);
+    }
+}
+
+/** away_the_third_time - what is to happen then */
+static void away_the_third_time(void)
+{
+    if (options.killed < 0 && !options.dies && !options.parted)
+        return;
+    mark(".away");
+    if (options.dies)
+        await_mark(".kill");
+    usleep(500000);
+    if (options.parted) {
+        kill(server, SIGUSR2);
+        usleep(500000); /* and that is noticed */
+    }
+    if (options.dies) {
+        kill(child, SIGKILL);
+        raise(SIGKILL);
+    }
+}
+
 /** go_round - false: the rank has ended */
 static bool go_round(unsigned *incarnation)
 {
@@ -421,6 +526,7 @@ static bool go_round(unsigned *incarnation)
         give_memory();
         check_traffic();
     }
+    tell_of_life();
     tell("LEAVE\n");
     if (!says("DETACHED", rest, sizeof rest)) {
         if (feof(orders) || ferror(orders))
@@ -446,10 +552,8 @@ static bool go_round(unsigned *incarnation)
     resident_late = resident_kib();
     if (*incarnation == 19)
         resident_early = resident_late;
-    if (options.killed >= 0 && *incarnation == 2) {
-        mark(".away");
-        usleep(500000);
-    }
+    if (*incarnation == 2)
+        away_the_third_time();
     if (group)
         await_group();
     sleep_up_to(options.away_ms);
@@ -556,7 +660,7 @@ static void stop_now_and_then(void)
 
 int main(int argc, char **argv)
 {
-    for (int option; (option = getopt(argc, argv, "+r:n:w:a:b:u:e:t:l:x:k:gfmsc")) != -1;) {
+    for (int option; (option = getopt(argc, argv, "+r:n:w:a:b:u:e:t:l:x:k:dogfmsc")) != -1;) {
         switch (option) {
         case 'r':
             options.ranks = optarg;
@@ -590,6 +694,12 @@ int main(int argc, char **argv)
             break;
         case 'k':
             options.killed = atoi(optarg);
+            break;
+        case 'd':
+            options.dies = true;
+            break;
+        case 'o':
+            options.parted = true;
             break;
         case 'g':
             options.group = true;

@@ -103,6 +103,19 @@ def leaves_worlds(suffix, what, ranks=2, told="0", children=2, told_children="-"
                   **{"check": left(by_parents), "timeout": 300, **more})
 
 
+def leaves_dies(mover, what, ranks=1):
+    """MOVER, a parent or its child, ends while it is away, and the other one does WHAT; the holder that the launcher
+    starts tells no rank to leave."""
+    parted = what.startswith("parted")
+    survive = ".*".join(["has survived"] * ranks)
+    return Test("leaves_dies", "start", "FILE", mover, what, ranks=ranks, netmods=("zc",),
+                name=f"leaves-dies-{mover}-{what}" + (f"-{ranks}" if ranks > 1 else ""),
+                hosts=("2", "loopback"), launcher=("-disable-auto-cleanup",), holder=("-r", "9"), timeout=60,
+                dies=mover == "parent" and not parted, never_says="would not notice",
+                says=rf"(?s)(?=.*has come back).*{survive}" if parted else survive,
+                environment={CVAR + "DETACH": "1"})
+
+
 def leaves_windows(suffix, what="all", told="1", times=100, check=None, timeout=600, **more):
     """The same while all use windows, which UCX reaches."""
     if not check and "dies" not in more:
@@ -539,6 +552,10 @@ TESTS = [
     leaves_worlds("early", "pairs creates early", told="0,1"),
     leaves_worlds("stale-token", "pairs across", options=("-s",)),
     leaves_worlds("holds-nothing-of-ucx", "pairs across", options=("-c",)),
+    *(leaves_dies(mover, what) for mover in ("parent", "child")
+      for what in ("receives", "sends", "ssends", "probes", "reduces", "finalizes", "parted", "parted-freed")),
+    leaves_dies("child", "parted", ranks=2),
+    leaves_dies("child", "parted-freed", ranks=2),
     leaves_worlds("32-children", "pairs", children=30, times=10),
     # The statistics of a child may take the place of its parent's, so the holder tells how often a rank has left.
     *(led_away(program, *words.split(), name=f"{program}-{words.split()[0]}{told and '-' + told.replace(',', '-')}",

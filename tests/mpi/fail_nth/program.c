@@ -544,12 +544,13 @@ static void atomics(void)
 
 static const char *own_name;
 
-/* The processes of both worlds, rank by rank. */
-static void exchange_between(MPI_Comm worlds, bool parent)
+/* The processes of both worlds, rank by rank. @meanwhile: unless NULL, when messages are under way
+ */
+static void exchange_between(MPI_Comm worlds, bool parent, void (*meanwhile)(void))
 {
     me = parent ? 0 : 1;
     other = check_rank;
-    struct plan plan = {.count = 4, .bytes = {8, 5000, MIB, 100000}};
+    struct plan plan = {.meanwhile = meanwhile, .count = 4, .bytes = {8, 5000, MIB, 100000}};
     for (int post = EARLY; post <= LATE; post++) {
         plan.post = (enum post)post;
         for (int sender = 0; sender < 2; sender++) {
@@ -585,17 +586,28 @@ static void use_vcis_between(MPI_Comm across, bool is_child)
     MUST(MPI_Comm_disconnect(&all));
 }
 
+/* A process that has parted from a rank keeps it from leaving, as long as that has not. (Not
+ * MPI_Barrier(): where it cannot send, it goes on, and waits for an answer.) */
+static void stay_together(MPI_Comm worlds)
+{
+    const char *leaves = getenv("MPIR_CVAR_CH4_ZC_DETACH");
+    for (int i = 0; leaves && strcmp(leaves, "1") == 0 && i < check_ranks; i++)
+        MUST(MPI_Sendrecv(NULL, 0, MPI_BYTE, i, GO, NULL, 0, MPI_BYTE, i, GO, worlds,
+                          MPI_STATUS_IGNORE));
+}
+
 static void child(void)
 {
     MPI_Comm parent;
     MUST(MPI_Comm_get_parent(&parent));
     return_errors(parent, fatal);
-    exchange_between(parent, false);
+    exchange_between(parent, false, NULL);
+    stay_together(parent);
     use_vcis_between(parent, true);
     MUST(MPI_Comm_disconnect(&parent));
 }
 
-static void spawn(void)
+static void spawn_and_exchange(void (*meanwhile)(void))
 {
     MPI_Comm children;
     char *words[] = {"child", fatal ? "fatal" : NULL, NULL};
@@ -605,9 +617,15 @@ static void spawn(void)
     MUST(MPI_Comm_spawn(wrapper, more, check_ranks, MPI_INFO_NULL, 0, MPI_COMM_WORLD, &children,
                         MPI_ERRCODES_IGNORE));
     return_errors(children, fatal);
-    exchange_between(children, true);
+    exchange_between(children, true, meanwhile);
+    stay_together(children);
     use_vcis_between(children, false);
     MUST(MPI_Comm_disconnect(&children));
+}
+
+static void spawn(void)
+{
+    spawn_and_exchange(NULL);
 }
 
 /* ---- several VCIs; environment: how many ---- */
@@ -655,14 +673,16 @@ static void pass_time(void)
         check_sleep_ms(1);
 }
 
-/* Rank 1 leaves and comes back. The token is there before, so no other process is needed. */
+/* Rank 1 leaves and comes back. The token is there before, so no other process is needed. Nothing
+ * takes connections at the port that is named, so another world does without. */
 static void leave(void)
 {
     char answers[600];
     size_t length = 0;
-    if (me != 1)
+    if (check_rank != 1)
         return;
-    CHECK(dprintf(holder.orders, "LEAVE\nBIND %d\n", ++holder.given) > 0, "%s", "no order");
+    CHECK(dprintf(holder.orders, "LIVES 1 1 60\nLEAVE\nBIND %d\n", ++holder.given) > 0, "%s",
+          "no order");
     for (int lines = 0; lines < 2;) {
         const ssize_t one = recv(holder.orders, answers + length, 1, MSG_DONTWAIT);
         if (one == 1 && length < sizeof answers - 1)
@@ -679,6 +699,15 @@ static void leaves(void)
     struct plan plan = {.meanwhile = leave, .count = 6, .bytes = {8, 3000, 100000, MIB, 0, 200000}};
     const char *fails = getenv("FAIL_NTH_CALL");
     exchange_posted(plan, LATE);
+    CHECK(holder.carried_out == holder.given || (fails && *fails),
+          "%d of %d orders were carried out", holder.carried_out, holder.given);
+}
+
+/* A parent, while it and its children send to each other. */
+static void leaves_worlds(void)
+{
+    const char *fails = getenv("FAIL_NTH_CALL");
+    spawn_and_exchange(leave);
     CHECK(holder.carried_out == holder.given || (fails && *fails),
           "%d of %d orders were carried out", holder.carried_out, holder.given);
 }
@@ -752,6 +781,7 @@ static const struct {
     {"leaves", leaves, MPI_THREAD_SINGLE, hold},
     {"leaves_vcis", leaves_vcis, MPI_THREAD_MULTIPLE, hold},
     {"leaves_window", leaves_window, MPI_THREAD_SINGLE, hold},
+    {"leaves_worlds", leaves_worlds, MPI_THREAD_SINGLE, hold},
 };
 
 int main(int argc, char **argv)

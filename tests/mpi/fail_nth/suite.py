@@ -81,6 +81,7 @@ CASES = {
                          CVAR + "BULK_APART": "1"},
     "leaves_vcis": {CVAR + "DETACH": "1", "MPIR_CVAR_CH4_NUM_VCIS": "3"},
     "leaves_window": {CVAR + "DETACH": "1"},
+    "leaves_worlds": {CVAR + "DETACH": "1"},
     "nothing@statistics": {CVAR + "STATS": "1", CVAR + "STATS_FILE": "statistics"},
 }
 

@@ -259,6 +259,12 @@ int MPIDI_ZC_foreign_path_of_sender(uint64_t sender)
     no_other_world();
 }
 
+int MPIDI_ZC_foreign_path_of_self(uint64_t self)
+{
+    (void)self;
+    no_other_world();
+}
+
 uint64_t MPIDI_ZC_foreign_path_id(const struct MPIDI_ZC_foreign *foreign)
 {
     (void)foreign;
@@ -305,6 +311,42 @@ void MPIDI_ZC_foreign_path_forget_endpoint(struct MPIDI_ZC_foreign *foreign)
 {
     (void)foreign;
     no_other_world();
+}
+
+void MPIDI_ZC_foreign_path_lose(struct MPIDI_ZC_foreign *foreign)
+{
+    (void)foreign;
+    no_other_world();
+}
+
+void MPIDI_ZC_liveness_set(uint16_t port, uint64_t token, uint16_t seconds)
+{
+    (void)port, (void)token, (void)seconds;
+    no_other_world();
+}
+
+size_t MPIDI_ZC_liveness_offer(const void **offer)
+{
+    (void)offer;
+    no_other_world();
+}
+
+MPIDI_ZC_liveness_t *MPIDI_ZC_liveness_watch(const void *offer, size_t length)
+{
+    (void)offer, (void)length;
+    no_other_world();
+}
+
+bool MPIDI_ZC_liveness_is_over(MPIDI_ZC_liveness_t *watch)
+{
+    (void)watch;
+    no_other_world();
+}
+
+void MPIDI_ZC_liveness_forget(MPIDI_ZC_liveness_t *watch)
+{
+    if (watch)
+        no_other_world();
 }
 
 void MPIDI_ZC_foreign_path_refused(struct MPIDI_ZC_foreign *foreign, ucs_status_t status)
@@ -475,11 +517,11 @@ bool MPIDI_ZC_order_waits(void)
     return true; /* or not: a look may find nothing */
 }
 
-MPIDI_ZC_order_t MPIDI_ZC_order_take(bool wait, int64_t *number)
+MPIDI_ZC_order_t MPIDI_ZC_order_take(bool wait, MPIDI_ZC_given_t *given)
 {
-    uint32_t incarnation = 0;
-    const MPIDI_ZC_order_t order = (MPIDI_ZC_order_t)own.world->order(own.self, wait, &incarnation);
-    *number = incarnation;
+    uint32_t number = 0;
+    const MPIDI_ZC_order_t order = (MPIDI_ZC_order_t)own.world->order(own.self, wait, &number);
+    *given = (MPIDI_ZC_given_t){.number = number};
     return order;
 }
 

@@ -1,0 +1,298 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * A process of another world ends while it is away, and its launcher does not notice: what waits
+ * for it ends with an error of class MPIX_ERR_PROC_FAILED, and the other process goes on and
+ * finalizes. A parent and its child are a world each. holder.c makes one of them leave, and kills
+ * it.
+ *
+ *     leaves_dies start FILE MOVER WHAT
+ *
+ * MOVER: parent or child. WHAT the other one does:
+ *     receives     exchanges messages, and has posted receives
+ *     sends        sends messages of 8 bytes to 4 MiB
+ *     ssends       the same, synchronously
+ *     probes       waits in MPI_Probe()
+ *     reduces      is in a collective operation
+ *     finalizes    enters MPI_Finalize
+ *     parted       exchanges messages: the mover lives, but the connection to its holder ends, of
+ * one process that stays. The two are lost to each other, whoever is right, and all go on
+ *     parted-freed the same, and the process frees its communicators before the mover has come back
+ */
+#include "hide.h"
+#include "lost.h"
+#include "marks.h"
+#include <libgen.h>
+
+enum { TAG = 1, NEVER, MOST = 4 << 20 };
+
+static const size_t sizes[] = {8, 100000, MOST};
+
+static struct {
+    const char *file, *mover, *what;
+} job;
+static char self[4096];
+static char *buffer, *space; /* of what is sent and received */
+
+static int is(const char *what)
+{
+    return !strcmp(job.what, what);
+}
+
+static int is_parted(void)
+{
+    return is("parted") || is("parted-freed");
+}
+
+/** become_held - goes on as @role below holder.c, which makes it leave */
+static void become_held(const char *role)
+{
+    char folder[4096], holder[4096 + 16], ready[4096 + 16];
+    snprintf(folder, sizeof folder, "%s", self);
+    snprintf(holder, sizeof holder, "%s/holder", dirname(folder));
+    snprintf(ready, sizeof ready, "%s.ready", job.file);
+    execl(holder, holder, "-r", "0", "-n", "3", "-w", "20", "-u", job.file, "-b", ready,
+          is_parted() ? "-o" : "-d", "--", self, role, job.file, job.mover, job.what, NULL);
+    CHECK(0, "%s: %m", holder);
+}
+
+/** is_there - a file by which the holder tells how far it is */
+static int is_there(const char *suffix)
+{
+    char name[4096 + 16];
+    struct stat status;
+    snprintf(name, sizeof name, "%s%s", job.file, suffix);
+    return stat(name, &status) == 0;
+}
+
+static int is_away(void)
+{
+    return is_there(".away");
+}
+
+/** is_back - for the third time */
+static int is_back(void)
+{
+    return is_there(".0");
+}
+
+/* ---- the process that leaves ---- */
+
+/** answer - until it is killed */
+static void answer(MPI_Comm other)
+{
+    const int echoes = is("receives") || is("finalizes");
+    for (;;) {
+        MPI_Recv(space, MOST, MPI_BYTE, 0, TAG, other, MPI_STATUS_IGNORE);
+        if (echoes)
+            MPI_Send(buffer, 8, MPI_BYTE, 0, TAG, other);
+    }
+}
+
+/** answer_all - until one is lost, and the others have sent an empty message */
+static void answer_all(MPI_Comm others)
+{
+    int lost = 0, size, left;
+    MPI_Comm_remote_size(others, &size);
+    MPI_Request *requests = check_malloc(size * sizeof *requests);
+    for (int i = 0; i < size; i++)
+        MPI_Irecv(space + 8 * i, 8, MPI_BYTE, i, TAG, others, &requests[i]);
+    for (left = size; left > 0;) {
+        MPI_Status status;
+        int i, bytes = 0;
+        int error = MPI_Waitany(size, requests, &i, &status);
+        if (!error)
+            MPI_Get_count(&status, MPI_BYTE, &bytes);
+        if (!error && bytes > 0)
+            error = MPI_Send(buffer, 8, MPI_BYTE, i, TAG, others);
+        if (error)
+            expect_failed(error, "a message to or of a process that stays");
+        if (error || bytes == 0)
+            left--;
+        else
+            MPI_Irecv(space + 8 * i, 8, MPI_BYTE, i, TAG, others, &requests[i]);
+        lost += error != MPI_SUCCESS;
+    }
+    CHECK(lost == 1, "%d of %d are lost", lost, size);
+    free(requests);
+}
+
+/* ---- the process that stays ---- */
+
+/** exchange - until the other one is lost */
+static int exchange(MPI_Comm other)
+{
+    int error = MPI_SUCCESS;
+    while (!error) {
+        error = MPI_Send(buffer, 8, MPI_BYTE, 0, TAG, other);
+        if (!error)
+            error = MPI_Recv(space, 8, MPI_BYTE, 0, TAG, other, MPI_STATUS_IGNORE);
+    }
+    return error;
+}
+
+static void receive(MPI_Comm other)
+{
+    MPI_Request posted[2];
+    char rooms[2][8];
+    for (int i = 0; i < 2; i++)
+        MPI_Irecv(rooms[i], sizeof rooms[i], MPI_BYTE, 0, NEVER, other, &posted[i]);
+    expect_failed(exchange(other), "a message to it, or of it");
+    for (int i = 0; i < 2; i++)
+        expect_failed(MPI_Wait(&posted[i], MPI_STATUS_IGNORE), "MPI_Wait");
+    expect_failed(MPI_Recv(rooms[0], 8, MPI_BYTE, 0, NEVER, other, MPI_STATUS_IGNORE), "MPI_Recv");
+}
+
+static void send_all(MPI_Comm other)
+{
+    int error = MPI_SUCCESS;
+    for (int i = 0; !error; i++) {
+        const size_t bytes = sizes[i % 3];
+        error = is("ssends") ? MPI_Ssend(buffer, bytes, MPI_BYTE, 0, TAG, other)
+                             : MPI_Send(buffer, bytes, MPI_BYTE, 0, TAG, other);
+    }
+    expect_failed(error, "a message to it");
+    expect_failed(MPI_Send(buffer, 8, MPI_BYTE, 0, TAG, other), "MPI_Send");
+}
+
+static void reduce(MPI_Comm all)
+{
+    int error = MPI_SUCCESS;
+    while (!error)
+        error = MPI_Allreduce(MPI_IN_PLACE, buffer, 8, MPI_BYTE, MPI_BOR, all);
+    expect_failed(error, "MPI_Allreduce");
+}
+
+/** exchange_until_away - waits for nothing when the other one is */
+static void exchange_until_away(MPI_Comm other)
+{
+    MPI_Request requests[2];
+    int done = 0;
+    while (!is_away()) {
+        MPI_Irecv(space, 8, MPI_BYTE, 0, TAG, other, &requests[0]);
+        MPI_Isend(buffer, 8, MPI_BYTE, 0, TAG, other, &requests[1]);
+        for (done = 0; !done && !is_away();)
+            MPI_Testall(2, requests, &done, MPI_STATUSES_IGNORE);
+    }
+    if (!done) {
+        MPI_Cancel(&requests[0]);
+        MPI_Wait(&requests[0], MPI_STATUS_IGNORE);
+        MPI_Request_free(&requests[1]);
+    }
+}
+
+/** exchange_or_lose - until the other one is lost, and is back; or it is back, and is not lost */
+static void exchange_or_lose(MPI_Comm other, MPI_Comm all)
+{
+    int error = MPI_SUCCESS, there;
+    while (!error && !is_back()) {
+        error = MPI_Send(buffer, 8, MPI_BYTE, 0, TAG, other);
+        if (!error)
+            error = MPI_Recv(space, 8, MPI_BYTE, 0, TAG, other, MPI_STATUS_IGNORE);
+    }
+    if (!error) {
+        MPI_Send(buffer, 0, MPI_BYTE, 0, TAG, other);
+        return;
+    }
+    expect_failed(error, "a message to it, or of it");
+    CHECK(!is_back(), "%s", "it was back before it was lost");
+    if (is("parted-freed")) {
+        MPI_Comm_free(&other);
+        MPI_Comm_free(&all);
+    }
+    while (!is_back())
+        MPI_Iprobe(MPI_ANY_SOURCE, NEVER, MPI_COMM_SELF, &there, MPI_STATUS_IGNORE);
+}
+
+static void stay(MPI_Comm other, MPI_Comm all)
+{
+    if (!is("finalizes"))
+        mark(job.file, ".kill");
+    if (is("receives"))
+        receive(other);
+    else if (is("sends") || is("ssends"))
+        send_all(other);
+    else if (is("probes"))
+        expect_failed(MPI_Probe(0, NEVER, other, MPI_STATUS_IGNORE), "MPI_Probe");
+    else if (is("reduces"))
+        reduce(all);
+    else if (is("finalizes"))
+        exchange_until_away(other);
+    else
+        exchange_or_lose(other, all);
+}
+
+/* ---- the job ---- */
+
+static MPI_Comm spawn(void)
+{
+    MPI_Comm comm;
+    char *arguments[] = {"spawned", (char *)job.file, (char *)job.mover, (char *)job.what, NULL};
+    MPI_Comm_spawn(self, arguments, 1, MPI_INFO_NULL, 0, MPI_COMM_WORLD, &comm,
+                   MPI_ERRCODES_IGNORE);
+    return comm;
+}
+
+/** meet - each process of one world has exchanged a message with each of the other */
+static void meet(MPI_Comm other)
+{
+    int size;
+    MPI_Comm_remote_size(other, &size);
+    for (int i = 0; i < size; i++)
+        MPI_Sendrecv(buffer, 8, MPI_BYTE, i, TAG, space, 8, MPI_BYTE, i, TAG, other,
+                     MPI_STATUS_IGNORE);
+}
+
+static void work(int is_child)
+{
+    MPI_Comm other, all;
+    const int moves = !strcmp(job.mover, is_child ? "child" : "parent");
+    MPI_Comm_get_parent(&other);
+    if (!is_child)
+        other = spawn();
+    MPI_Intercomm_merge(other, is_child, &all);
+    const MPI_Comm comms[] = {other, all, MPI_COMM_WORLD,
+                              MPI_COMM_SELF}; /* the last for MPI_Waitany() */
+    for (int i = 0; i < 4; i++)
+        MPI_Comm_set_errhandler(comms[i], MPI_ERRORS_RETURN);
+    meet(other);
+    if (!moves) {
+        mark(job.file, ".ready");
+        stay(other, all);
+        printf("# process %d has survived\n", check_rank);
+    } else if (is("reduces")) {
+        reduce(all);
+    } else if (is_parted()) {
+        answer_all(other);
+        printf("# it has come back\n");
+    } else {
+        answer(other);
+    }
+    fflush(stdout);
+    if (!moves && is("finalizes"))
+        mark(job.file, ".kill");
+}
+
+int main(int argc, char **argv)
+{
+    CHECK(argc == 5, "usage: leaves_dies start FILE MOVER WHAT");
+    const ssize_t length = readlink("/proc/self/exe", self, sizeof self - 1);
+    CHECK(length > 0, "no /proc/self/exe");
+    job.file = argv[2];
+    job.mover = argv[3];
+    job.what = argv[4];
+    const int is_start = !strcmp(argv[1], "start"), is_spawned = !strcmp(argv[1], "spawned");
+    const char *role = is_start ? "parent" : is_spawned ? "child" : argv[1];
+    if (is_start || is_spawned)
+        hide_from_launcher();
+    if ((is_start || is_spawned) && !strcmp(role, job.mover))
+        become_held(role);
+    if (strcmp(role, "parent") != 0)
+        unsetenv("MPIR_CVAR_CH4_ZC_STATS_FILE"); /* of a rank of the same number */
+    check_init(&argc, &argv, MPI_THREAD_SINGLE);
+    buffer = calloc(1, MOST);
+    space = calloc(1, MOST);
+    CHECK(buffer && space, "no memory");
+    work(!strcmp(role, "child"));
+    MPI_Finalize();
+    return 0;
+}
