@@ -4,6 +4,7 @@
  *
  *   spawn exchange     spawn two, exchange late and early messages, merge, disconnect
  *   spawn multiple     two commands with different arguments
+ *   spawn arguments    a command with 3000 arguments
  *   spawn tree         a spawned process spawns
  *   spawn rounds N     spawn one and disconnect, N times: nothing grows
  *   spawn connect N    ports within one job, N connections: nothing grows
@@ -38,7 +39,7 @@
 #include <signal.h>
 #include <sys/stat.h>
 
-enum { LARGE = 4 << 20, TAG = 9 };
+enum { LARGE = 4 << 20, TAG = 9, MANY = 3000 };
 
 static void late_exchange(MPI_Comm comm, int peer, int first, uint64_t seed)
 {
@@ -190,6 +191,27 @@ static void multiple(const char *program)
     all_together(merged, check_ranks + 3);
     MPI_Comm_free(&merged);
     MPI_Comm_disconnect(&children);
+}
+
+static void many_arguments(const char *program)
+{
+    char *arguments[MANY + 1] = {"child", "many"}, numbers[MANY][8];
+    MPI_Comm children;
+    for (int i = 2; i < MANY; i++) {
+        snprintf(numbers[i], sizeof numbers[i], "%d", i);
+        arguments[i] = numbers[i];
+    }
+    MPI_Comm_spawn(program, arguments, 1, MPI_INFO_NULL, 0, MPI_COMM_WORLD, &children,
+                   MPI_ERRCODES_IGNORE);
+    MPI_Comm_disconnect(&children);
+}
+
+/** check_arguments - of a child of that */
+static void check_arguments(int argc, char **argv)
+{
+    CHECK(argc == MANY + 1, "%d arguments", argc - 1);
+    for (int i = 3; i < argc; i++)
+        CHECK(atoi(argv[i]) == i - 1, "argument %d is '%s'", i, argv[i]);
 }
 
 static void tree(const char *program)
@@ -1205,6 +1227,7 @@ static void run_spawning(const char *what, const char *program)
     } tests[] = {
         {"exchange", exchange},
         {"multiple", multiple},
+        {"arguments", many_arguments},
         {"tree", tree},
         {"lag", lag},
         {"held", held},
@@ -1236,7 +1259,15 @@ int main(int argc, char **argv)
     MPI_Comm_get_parent(&parent);
     if (parent != MPI_COMM_NULL && getenv("ZC_HOLD_SPAWNED")) {
         const char *by = getenv("BY");
-        CHECK(by && !strcmp(by, "zc-hold and more"), "spawned by %s", by ? by : "nothing");
+        const int is_of_this = !getenv("ZC_HOLD_RANK"); /* or of what has started the launcher */
+        CHECK(is_of_this ? by && !strcmp(by, "zc-hold and more") : !by, "spawned by %s",
+              by ? by : "nothing");
+    }
+    if (parent != MPI_COMM_NULL && argc > 2 && !strcmp(argv[2], "many")) {
+        check_arguments(argc, argv);
+        MPI_Comm_disconnect(&parent);
+        MPI_Finalize();
+        return 0;
     }
     if (parent != MPI_COMM_NULL) {
         be_child(argv[0], argc > 2 ? argv[2] : "", parent);

@@ -387,12 +387,15 @@ TESTS = [
          netmods=("zc",)),
     *(Test("spawn", *arguments.split(), name=f"spawn-{arguments.split()[0]}", netmods=("zc",),
            timeout=60, tags=ONE_HOST)
-      for arguments in ("exchange", "multiple", "connect 200", "reconnect 150", "leave")),
+      for arguments in ("exchange", "multiple", "arguments", "connect 200", "reconnect 150", "leave")),
     *(Test("spawn", what, name=f"spawn-{what}", netmods=("zc",), timeout=60)
       for what in ("tree", "closed-port", "died", "stopped")),
     # As below zc-hold, which another command stands for.
     *(Test("spawn", what, name=f"spawn-{what}-by-another", netmods=("zc",), timeout=60,
-           environment={"ZC_HOLD_SPAWNED": "env\nBY=zc-hold and more"}) for what in ("exchange", "tree")),
+           environment={"ZC_HOLD_SPAWNED": "env\nBY=zc-hold and more"}) for what in ("exchange", "tree", "arguments")),
+    # What a rank below zc-hold has started has its environment, and is not below zc-hold.
+    Test("spawn", "exchange", name="spawn-exchange-by-nothing", netmods=("zc",), timeout=60,
+         environment={"ZC_HOLD_SPAWNED": "env\nBY=zc-hold and more", "ZC_HOLD_RANK": "1 0 1 h1 job"}),
     # With lo, one more is too many for the name of a port.
     *(Test("spawn", what, name=f"spawn-{what}-{interfaces}-more-interfaces", netmods=("zc",),
            ranks=ranks, timeout=60, hosts=("2",), interfaces=interfaces)
