@@ -49,7 +49,8 @@ int MPIDI_ZC_detach_init(void)
     if (MPIDI_ZC_global.params.detach) {
         mpi_errno = MPIDI_ZC_paths_init();
         MPIR_ERR_CHECK(mpi_errno);
-        MPIR_ERR_CHKANDJUMP2(!MPIDI_ZC_order_open(MPIR_CVAR_CH4_ZC_DETACH_FD), mpi_errno,
+        const int fd = MPIDI_ZC_order_is_for_this() ? MPIR_CVAR_CH4_ZC_DETACH_FD : -1;
+        MPIR_ERR_CHKANDJUMP2(!MPIDI_ZC_order_open(fd), mpi_errno,
                              MPI_ERR_OTHER, "**zc_param", "**zc_param %s %s",
                              "MPIR_CVAR_CH4_ZC_DETACH_FD", "no socket");
         MPIDI_ZC_VCI(0).to_do = true;

@@ -64,6 +64,10 @@ typedef struct {
     uint64_t token;
 } MPIDI_ZC_given_t;
 
+/* Is this process what a holder has started, as far as the environment tells? What it starts in turn has
+ * the same environment. */
+bool MPIDI_ZC_order_is_for_this(void);
+
 /* Orders come over @fd from now on. -1: there is no holder. False: it is no socket. */
 bool MPIDI_ZC_order_open(int fd);
 

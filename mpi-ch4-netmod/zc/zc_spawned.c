@@ -2,9 +2,12 @@
 #include <mpidimpl.h>
 #include "zc_spawned.h"
 #include "zc_impl.h"
+#include "zc_order.h"
 
 #define HOLDER "ZC_HOLD_SPAWNED"
 #define FOLDERS "path"
+
+static const char *holder;      /* its words */
 
 /* One of the commands, with what is owned. */
 typedef struct {
@@ -47,8 +50,8 @@ static MPIR_Info *without_folders(const MPIR_Info * info)
     return copy;
 }
 
-/* Puts @holder before *@command. False: there is no memory. */
-static bool hold(const char *holder, held_t * held, char **command, char ***arguments,
+/* Puts the holder before *@command. False: there is no memory. */
+static bool hold(held_t * held, char **command, char ***arguments,
                  MPIR_Info ** info)
 {
     const MPIDI_ZC_spawned_t spawned = {
@@ -76,16 +79,10 @@ static int start(int count, char *commands[], char **argvs[], const int maxprocs
                  MPIR_Info * info_ptrs[], int nr_preput, struct MPIR_PMI_KEYVAL *preput, int *errcodes)
 {
     int mpi_errno = MPI_SUCCESS;
-    const char *holder = getenv(HOLDER);
     held_t *held = NULL;
     char **held_commands = NULL, ***held_argvs = NULL;
     MPIR_Info **held_infos = NULL;
 
-    if (!holder || !holder[0]) {
-        mpi_errno = MPIR_pmi_spawn_multiple(count, commands, argvs, maxprocs, info_ptrs, nr_preput,
-                                            preput, errcodes);
-        goto fn_exit;
-    }
     held = MPL_calloc(count, sizeof(*held), MPL_MEM_OTHER);
     held_commands = MPL_calloc(count, sizeof(*held_commands), MPL_MEM_OTHER);
     held_argvs = MPL_calloc(count, sizeof(*held_argvs), MPL_MEM_OTHER);
@@ -96,7 +93,7 @@ static int start(int count, char *commands[], char **argvs[], const int maxprocs
         held_commands[i] = commands[i];
         held_argvs[i] = argvs ? argvs[i] : NULL;
         held_infos[i] = info_ptrs ? info_ptrs[i] : NULL;
-        MPIR_ERR_CHKANDJUMP(!hold(holder, &held[i], &held_commands[i], &held_argvs[i],
+        MPIR_ERR_CHKANDJUMP(!hold(&held[i], &held_commands[i], &held_argvs[i],
                                   &held_infos[i]), mpi_errno, MPI_ERR_OTHER, "**nomem");
     }
     mpi_errno = MPIR_pmi_spawn_multiple(count, held_commands, held_argvs, maxprocs, held_infos,
@@ -119,5 +116,9 @@ static int start(int count, char *commands[], char **argvs[], const int maxprocs
 
 void MPIDI_ZC_spawned_init(void)
 {
-    MPIDIU_spawn_hook = start;
+    const char *words = getenv(HOLDER);
+    if (words && words[0] && MPIDI_ZC_order_is_for_this()) {
+        holder = words;         /* the environment is not to be read by several threads */
+        MPIDIU_spawn_hook = start;
+    }
 }

@@ -18,10 +18,16 @@ typedef struct {
     char *const *arguments;     /* or NULL: none */
 } MPIDI_ZC_spawned_t;
 
+/* An end of the holder's options is needed in front of it. */
+static inline bool MPIDI_ZC_spawned_is_like_option(const char *command)
+{
+    return command[0] == '-';
+}
+
 /* Returns how many words there are behind the holder's name. */
 static inline size_t MPIDI_ZC_spawned_number(const MPIDI_ZC_spawned_t * spawned)
 {
-    size_t number = spawned->folders ? 3 : 1;
+    size_t number = (spawned->folders ? 3 : 1) + MPIDI_ZC_spawned_is_like_option(spawned->command);
 
     for (const char *at = spawned->holder; (at = strchr(at, '\n')) != NULL; at++) {
         number++;
@@ -56,6 +62,9 @@ static inline char **MPIDI_ZC_spawned_words(const MPIDI_ZC_spawned_t * spawned, 
     if (spawned->folders) {
         words[number++] = (char *) "--path";
         words[number++] = (char *) spawned->folders;
+    }
+    if (MPIDI_ZC_spawned_is_like_option(spawned->command)) {
+        words[number++] = (char *) "--";
     }
     words[number++] = (char *) spawned->command;
     for (size_t i = 0; spawned->arguments && spawned->arguments[i]; i++) {

@@ -42,6 +42,13 @@ TEST(Spawned, TheHolderLooksForTheCommand)
               (words{"zc-hold", "--lazy", "--path", "one:two", "a", "1"}));
 }
 
+TEST(Spawned, ACommandMayLookLikeAnOption)
+{
+    EXPECT_EQ(held("zc-hold\n--lazy", "one", "-a", {"1"}),
+              (words{"zc-hold", "--lazy", "--path", "one", "--", "-a", "1"}));
+    EXPECT_EQ(held("zc-hold", nullptr, "-a", {}), (words{"zc-hold", "--", "-a"}));
+}
+
 TEST(Spawned, ACommandMayHaveNoArguments)
 {
     const MPIDI_ZC_spawned_t spawned = {"zc-hold", nullptr, "a", nullptr};
