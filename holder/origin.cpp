@@ -105,8 +105,8 @@ void set_environment(const rank_of_job &about, const settings &how, int orders)
     try {
         if (made.moves && !how.self.empty())
             setenv(kSpawned, in_lines(words_for_spawned(how.self, how, about.first)).c_str(), 1);
-    } catch (const error &problem) {
-        tell_by_one(about, std::string("what it spawns is not held: ") + problem.what());
+    } catch (const std::exception &problem) {
+        tell_by_one(about, "what it spawns is not held: " + reason_of(problem));
     }
     setenv(kRankMark, mark_of(rank_of(about)).c_str(), 1);
     setenv(kOrders, std::to_string(orders).c_str(), 1);

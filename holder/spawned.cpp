@@ -8,6 +8,7 @@
 
 #include "environment.h"
 #include "error.h"
+#include "host_name.h"
 #include "keys.h"
 #include "zch/rank_mark.h"
 
@@ -72,7 +73,7 @@ std::string program_in(const std::string &folders, const std::string &name)
 bool is_held()
 {
     const auto mark = read_mark(variable_of_this_process(kRankMark));
-    return mark && mark->pid == getppid();
+    return mark && mark->pid == getppid() && mark->home == host_name();
 }
 
 } // namespace zc::holder

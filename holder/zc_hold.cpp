@@ -50,12 +50,16 @@ struct arguments {
 
 void add_options(CLI::App &app, arguments &a)
 {
+    /* These may come twice: once more where a script of zc-hold's name gives them as well. */
     app.add_option("--key", a.how.key_file, "key pair, as zcmd keygen makes it")
+        ->take_last()
         ->capture_default_str();
     app.add_option("--criu", a.how.criu, "the program CRIU")
+        ->take_last()
         ->envname("ZC_CRIU")
         ->capture_default_str();
     app.add_option("--patience", a.patience, "seconds without a sign of another host")
+        ->take_last()
         ->check(CLI::Range(1, 86400))
         ->capture_default_str();
     app.add_flag("!--no-pre-copy", a.how.pre_copy, "send no memory while the rank still runs");
@@ -109,16 +113,20 @@ std::optional<int> parse(int argc, char **argv, arguments &a)
     a.how.patience = std::chrono::seconds(a.patience);
     a.how.self = a.spawned ? argv[0] : "";
     a.words = app.remaining();
-    if (!a.words.empty() && a.words.front() == "--")
+    const bool ended = !a.words.empty() && a.words.front() == "--";
+    if (ended)
         a.words.erase(a.words.begin());
     const bool other = !a.listen.empty() || !a.arrival.empty() || a.status || !a.rank.empty();
-    const char *wrong = !a.words.empty() && a.words.front().starts_with("-") ? "no such option"
-                        : other && !a.words.empty()                          ? "not with a PROGRAM"
-                        : !other && a.words.empty()                          ? "no PROGRAM"
+    const bool of_program = !a.folders.empty() || !a.how.spawned_by.empty();
+    const bool is_option = !ended && !a.words.empty() && a.words.front().starts_with("-");
+    const char *wrong = is_option                          ? "no such option"
+                        : other && !a.words.empty()        ? "not with a PROGRAM"
+                        : !other && a.words.empty()        ? "no PROGRAM"
                         : a.rank.empty() != a.to.empty()   ? "--move and --to go together"
                         : a.within_s > 0 && a.rank.empty() ? "--within goes with --move"
                         : std::isnan(a.within_s)           ? "--within is no number"
-                                                           : nullptr;
+                        : other && of_program ? "--path and --spawned-by go with a PROGRAM"
+                                              : nullptr;
     if (wrong == nullptr)
         return {};
     fmt::print(stderr, "zc-hold: {}{}; see zc-hold --help\n", wrong,

@@ -7,6 +7,7 @@
 #include <gtest/gtest.h>
 
 #include "error.h"
+#include "host_name.h"
 #include "keys.h"
 #include "spawned.h"
 #include "zch/rank_mark.h"
@@ -87,14 +88,15 @@ TEST(HeldTest, IsWhatAHolderHasStartedAsThisProcess)
 {
     held_rank mark;
     mark.job = "job";
-    mark.home = "h1";
-    const auto held_by = [&mark](int pid) {
+    const auto held_by = [&mark](int pid, const std::string &home = host_name()) {
         mark.pid = pid;
+        mark.home = home;
         setenv(kRankMark, mark_of(mark).c_str(), 1);
         return is_held();
     };
     EXPECT_TRUE(held_by(getppid()));
     EXPECT_FALSE(held_by(getpid()));
+    EXPECT_FALSE(held_by(getppid(), "another-host")); /* of the same number there */
     setenv(kRankMark, "nonsense", 1);
     EXPECT_FALSE(is_held());
     unsetenv(kRankMark);
