@@ -395,7 +395,8 @@ TESTS = [
            environment={"ZC_HOLD_SPAWNED": "env\nBY=zc-hold and more"}) for what in ("exchange", "tree", "arguments")),
     # What a rank below zc-hold has started has its environment, and is not below zc-hold.
     Test("spawn", "exchange", name="spawn-exchange-by-nothing", netmods=("zc",), timeout=60,
-         environment={"ZC_HOLD_SPAWNED": "env\nBY=zc-hold and more", "ZC_HOLD_RANK": "1 0 1 h1 job"}),
+         environment={"ZC_HOLD_SPAWNED": "env\nBY=zc-hold and more", "ZC_HOLD_RANK": "1 0 1 h1 job",
+                      CVAR + "DETACH": "1", CVAR + "DETACH_FD": "77"}),
     # With lo, one more is too many for the name of a port.
     *(Test("spawn", what, name=f"spawn-{what}-{interfaces}-more-interfaces", netmods=("zc",),
            ranks=ranks, timeout=60, hosts=("2",), interfaces=interfaces)
