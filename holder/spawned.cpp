@@ -60,7 +60,7 @@ std::string program_in(const std::string &folders, const std::string &name)
     std::stringstream list(folders);
     std::string first;
     for (std::string folder; std::getline(list, folder, ':');) {
-        const std::string program = folder.empty() ? "./" + name : folder + "/" + name;
+        std::string program = folder.empty() ? "./" + name : folder + "/" + name;
         std::error_code none;
         if (access(program.c_str(), X_OK) == 0 && !std::filesystem::is_directory(program, none))
             return program;
