@@ -413,6 +413,8 @@ static void obey(process_t *process, const char *order)
         }
     } else if (sscanf(order, "WITH %u", &incarnation) == 1 && process->phase == RUN) {
         /* One rank is away at a time here. */
+    } else if (strncmp(order, "LIVES ", 6) == 0 && process->phase == RUN) {
+        /* There is no other world. */
     } else if (strncmp(order, "TELL ", 5) == 0) {
         /* It tells nothing. */
     } else if (strcmp(order, "end") == 0 && process->phase == RUN) {
