@@ -5,7 +5,6 @@ The program does nothing for that, nor does who starts it: the launcher is given
 is spawned.
 """
 import collections
-import contextlib
 import json
 import os
 import pathlib
@@ -17,9 +16,8 @@ import time
 from testbed import mpi, process
 from testbed.outcome import Skip, check
 from testbed.suite import Bed, Suite
-from tests.detach.suite import find_criu
 from tests.holder.hosts import ANSWER_SECONDS, AS_USER, HeldJob, need_user_namespaces
-from tests.holder.tools_suite import DONE, Zcctl, drain_words
+from tests.holder.tools_suite import DONE, Zcctl, drain_words, prepared
 
 HERE = pathlib.Path(__file__).resolve().parent
 PARENTS, CHILDREN = 2, 2    # spawns.c
@@ -29,12 +27,6 @@ BY_TCP = {"UCX_TLS": "tcp,self"}
 END_SECONDS = 60
 WAITS_SECONDS = 5           # after which a job that has not ended waits
 AT_ONCE_SECONDS = 5         # the time limit of the netmod is 10
-
-
-@contextlib.contextmanager
-def prepared(setup):
-    setup.criu = find_criu()
-    yield setup
 
 
 suite = Suite("hold-spawn", "what ranks below zc-hold spawn is below zc-hold, and moves",
@@ -67,7 +59,8 @@ class Worlds(HeldJob):
         self.file.with_suffix("." + what).touch()
 
     def spawn(self, worlds=1, children=CHILDREN):
-        """WORLDS of so many CHILDREN are spawned, and all exchange messages. Their ranks, of the first world first: [{rank: status}]."""
+        """WORLDS of so many CHILDREN are spawned, and all exchange messages. Their ranks, of the first world first:
+        [{rank: status}]."""
         first = self.all_statuses()[0]["job"]
         self.tell("spawn")
         number = PARENTS + children * worlds
