@@ -67,16 +67,28 @@ static void check(const unsigned char *memory, const uint32_t *times, uint64_t p
     printf("all right\n");
 }
 
+/* A line, with its end: two orders may come at once. Returns whether there is one. */
+static int read_order(int orders, char *line, size_t size)
+{
+    struct pollfd ready = {.fd = orders, .events = POLLIN};
+    size_t got = 0;
+    if (poll(&ready, 1, TURN_MS) <= 0)
+        return 0;
+    do {
+        if (recv(orders, line + got, 1, 0) != 1)
+            return 0;
+    } while (line[got++] != '\n' && got < size - 1);
+    line[got] = '\0';
+    return 1;
+}
+
 /* One order, if there is one. Returns whether the rank has been bound. */
 static int obey(int orders, double *longest)
 {
     char line[64], answer[64];
-    struct pollfd ready = {.fd = orders, .events = POLLIN};
     unsigned incarnation;
-    ssize_t got = 0;
-    if (poll(&ready, 1, TURN_MS) <= 0 || (got = recv(orders, line, sizeof line - 1, 0)) <= 0)
+    if (!read_order(orders, line, sizeof line))
         return 0;
-    line[got] = '\0';
     if (strcmp(line, "TRACK\n") == 0) {
         if (userfault_pass(orders) != 0)
             exit(1);

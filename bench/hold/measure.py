@@ -10,7 +10,7 @@ two hosts (network namespaces, links of a rate), each with memory that is sent a
   copied, sent, there   bytes: while the rank ran, of its image, and of that what had been copied
   total             from the request until the rank is bound
   still             the longest time that the rank did not run, by its own clock
-  source, target    the most memory that zc-hold has on each side, and its image in /dev/shm
+  source, target    the most memory that zc-hold has on each side, and what it has in /dev/shm
 """
 import argparse
 import contextlib
@@ -21,6 +21,7 @@ import mmap
 import os
 import pathlib
 import platform
+import re
 import signal
 import subprocess
 import sys
@@ -38,6 +39,7 @@ from tests.holder.hosts import Hosts
 HERE = pathlib.Path(__file__).resolve().parent
 TOP = HERE.parents[1]
 SHARED = pathlib.Path("/dev/shm")
+STORE = re.compile(r"/zc-hold-[^/]*/#\d+ \(deleted\)$")
 LOOK_SECONDS = 0.05
 TIMES = ("copy_ms", "leave_ms", "dump_ms", "send_ms", "restore_ms", "bind_ms", "ms", "still_ms")
 NUMBERS = ("rounds", "copied", "bytes", "bytes_there", "unread", "source_bytes", "target_bytes")
@@ -47,10 +49,11 @@ WAYS = {"ahead": [], "lazy": ["--lazy"], "read": ["--lazy", "--no-tracking"], "p
 
 
 class Memory:
-    """The most that zc-hold has on both sides of a move: its own, and its folders in /dev/shm."""
+    """The most that zc-hold has on both sides of a move: its own, its folders in /dev/shm, and its store."""
 
     def __init__(self, source, listener):
-        self.source, self.listener = source, listener
+        self.source, self.program = source, self._program_of(listener)
+        self._others = set(self._processes())
         self.most = {"source_bytes": 0, "target_bytes": 0}
         self._over = threading.Event()
         self._known = set(SHARED.glob("zc-hold-*"))
@@ -81,21 +84,45 @@ class Memory:
                 used += file.stat().st_blocks * 512
         return used
 
-    def _holder_there(self):
-        """The last process that the listener has started."""
-        with contextlib.suppress(OSError, IndexError):
-            path = pathlib.Path(f"/proc/{self.listener}/task/{self.listener}/children")
-            return int(path.read_text(encoding="ascii").split()[-1])
-        return 0
+    @staticmethod
+    def _program_of(pid):
+        with contextlib.suppress(OSError):
+            return os.readlink(f"/proc/{pid}/exe")
+        return ""
+
+    def _processes(self):
+        """Those of zc-hold."""
+        return (int(entry.name) for entry in pathlib.Path("/proc").iterdir()
+                if entry.name.isdigit() and self._program_of(entry.name) == self.program)
+
+    @staticmethod
+    def _stores(pid):
+        """What was sent ahead is in a file without a name: those that PID has, and their bytes."""
+        found = {}
+        with contextlib.suppress(OSError):
+            for entry in pathlib.Path(f"/proc/{pid}/fd").iterdir():
+                with contextlib.suppress(OSError):
+                    if STORE.search(os.readlink(entry)):
+                        of = entry.stat()
+                        found[of.st_ino] = of.st_blocks * 512
+        return found
+
+    def _there(self):
+        """Bytes of the holder that the listener has started, and of the process that fills the rank's memory."""
+        resident, stores = 0, {}
+        for pid in set(self._processes()) - self._others:
+            resident += self._resident(pid)
+            stores.update(self._stores(pid))
+        return resident + sum(stores.values())
 
     def _watch(self):
         while not self._over.wait(LOOK_SECONDS):
             self._folders += [each for each in SHARED.glob("zc-hold-*")
                               if each not in self._known and each not in self._folders]
             images = [self._in(folder) for folder in self._folders] + [0, 0]
-            for name, pid, image in (("source_bytes", self.source, images[1]),
-                                     ("target_bytes", self._holder_there(), images[0])):
-                self.most[name] = max(self.most[name], self._resident(pid) + image)
+            for name, bytes_now in (("source_bytes", self._resident(self.source) + images[1]),
+                                    ("target_bytes", self._there() + images[0])):
+                self.most[name] = max(self.most[name], bytes_now)
 
 
 class Rank(Hosts):

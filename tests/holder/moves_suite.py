@@ -13,12 +13,13 @@ import subprocess
 import time
 
 from testbed import mpi, network, process, statistics
-from testbed.outcome import Fail, Skip, check
+from testbed.outcome import EXIT_SKIPPED, Fail, Skip, check
 from testbed.suite import Bed, Note, Suite
 from tests.detach.suite import build, find_criu
 from tests.holder.hosts import AS_USER, MOVER, PORT, Held, HeldMpi, has_store, need_user_namespaces
 
 HERE = pathlib.Path(__file__).resolve().parent
+TOP = HERE.parents[1]
 
 
 def add_options(parser):
@@ -977,3 +978,21 @@ def rank_ends_while_its_memory_is_sent(setup):
         results = job.job.wait(60 * setup.patience)
         check(results[MOVER]["incarnation"] == 0, f"incarnation {results[MOVER]['incarnation']}")
         return note(job, results)
+
+
+@suite.test("benchmark", tags={"fast"})
+def benchmark(setup):
+    """bench/run hold, shortened: its rank obeys what zc-hold orders, and it finds what it is to measure."""
+    out = setup.scratch / "hold.jsonl"
+    ways = ("ahead", "lazy", "plain")
+    done = subprocess.run([TOP / "bench/run", "hold", "--library", setup.options.library, "--rounds", "1", "--links",
+                           "10gbit", "--sizes", "64", "--ways", *ways, "--json-out", out], cwd=TOP,
+                          stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
+    if done.returncode == EXIT_SKIPPED:
+        raise Skip(done.stderr.strip())
+    check(done.returncode == 0, f"exit status {done.returncode}", done.stderr)
+    found = {(line["impl"], line["metric"]): line["median"]
+             for line in map(json.loads, out.read_text(encoding="utf-8").splitlines()) if "impl" in line}
+    for way in ways:
+        for name in ("ms", "still_ms", "bytes", "source_bytes", "target_bytes"):
+            check(found.get((way, name), 0) > 0, f"{way}: {name} is not measured", done.stdout)
