@@ -94,9 +94,15 @@ known_pages::slot &known_pages::slot_of(const page_sum &sum) const noexcept
     return slots_[at];
 }
 
-known_pages::added known_pages::add(std::string_view page, std::uint64_t at)
+page_sum known_pages::sum_of(std::string_view page)
 {
     const page_sum sum = summer_.sum_of(page);
+    __builtin_prefetch(&slots_[sum[0] & mask_], 1);
+    return sum;
+}
+
+known_pages::added known_pages::add(const page_sum &sum, std::uint64_t at)
+{
     if (slot &known = slot_of(sum); known.place_and_one != 0)
         return {known.place_and_one - 1, false};
     if (3 * (size_ + 1) > 2 * (mask_ + 1))

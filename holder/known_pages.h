@@ -52,8 +52,11 @@ class known_pages {
         std::uint64_t place;
         bool is_new;
     };
-    /** It lies at @at from now on, if it was not known. Returns where it lies. */
-    added add(std::string_view page, std::uint64_t at);
+    /** What add() needs. The processor fetches meanwhile where it will look: of a large rank that
+     * is in no cache, so a caller does this for some pages before it adds the first of them. */
+    page_sum sum_of(std::string_view page);
+    /** The page of that sum lies at @at from now on, if it was not known. Returns where it lies. */
+    added add(const page_sum &sum, std::uint64_t at);
     /** For so many pages, of which each takes 36 to 72 bytes: making room later would take a second
      * of a large rank's. Throws std::bad_alloc. */
     void reserve(std::size_t pages);

@@ -113,12 +113,16 @@ void pre_copy::send_pages(outgoing &to)
     read_ += rounds_ == 1 ? next_.pages.size() : 0;
     std::size_t at = 0, fresh = 0; /* in the pages: those that are new are moved to the front */
     page_runs runs;
+    sums_.clear();
+    for (std::size_t page = 0; page < next_.pages.size(); page += known_pages::kPage)
+        sums_.push_back(there_.sum_of({next_.pages.data() + page, known_pages::kPage}));
     for (const page_range &each : next_.ranges) {
         for (std::uint64_t address = each.begin; address < each.end;
              address += known_pages::kPage, at += known_pages::kPage) {
             char *const page = next_.pages.data() + at;
             sample_.note(address, {page, known_pages::kPage});
-            const auto [place, is_new] = there_.add({page, known_pages::kPage}, stored_ + fresh);
+            const auto [place, is_new] =
+                there_.add(sums_[at / known_pages::kPage], stored_ + fresh);
             if (is_new && fresh != at)
                 std::memcpy(next_.pages.data() + fresh, page, known_pages::kPage);
             fresh += is_new ? known_pages::kPage : 0;

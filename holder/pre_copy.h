@@ -7,6 +7,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "image.h"
 #include "known_pages.h"
@@ -131,6 +132,7 @@ class pre_copy {
     std::uint32_t crc_ = 0;
     unsigned rounds_ = 1;
     read_memory next_;
+    std::vector<page_sum> sums_; /* of its pages */
 
     std::uint64_t memory_bytes_; /* the rank's, the most so far */
     std::uint64_t read_ = 0;     /* of them, in the first round, which began and ended then: */

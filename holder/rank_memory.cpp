@@ -160,25 +160,42 @@ bool rank_memory::read(read_memory &next, const unchanged_pages *unchanged)
         mapping_++;
         at_ = 0;
     }
-    const std::vector<page_range> present = find_present(where, unchanged);
+    read_present(find_present(where, unchanged), next);
+    return true;
+}
+
+/** By one call, as each has its price; after a page that has been unmapped meanwhile, which ends a
+ * call, by another one. */
+void rank_memory::read_present(const std::vector<page_range> &present, read_memory &next) const
+{
+    static_assert(kAtOnce / kPage <= IOV_MAX);
+    std::vector<iovec> from;
     std::size_t bytes = 0;
-    for (const page_range &each : present)
-        bytes += each.end - each.begin;
+    for (const page_range &each : present) {
+        from.push_back({reinterpret_cast<void *>(each.begin), each.end - each.begin});
+        bytes += from.back().iov_len;
+    }
     next.pages.resize(bytes); /* what it had stays, as it takes time to fill it with zeros */
     std::size_t filled = 0;
-    for (const page_range &each : present) {
-        /* Each by itself: what has been unmapped meanwhile ends a call. */
-        const iovec to{next.pages.data() + filled, each.end - each.begin};
-        const iovec from{reinterpret_cast<void *>(each.begin), each.end - each.begin};
-        const ssize_t got = process_vm_readv(pid_, &to, 1, &from, 1, 0);
-        if (got >= static_cast<ssize_t>(kPage)) {
-            const std::size_t whole = static_cast<std::size_t>(got) / kPage * kPage;
-            next.ranges.push_back({each.begin, each.begin + whole});
-            filled += whole;
+    for (std::size_t first = 0; first < from.size();) {
+        const iovec to{next.pages.data() + filled, bytes - filled};
+        const ssize_t got =
+            process_vm_readv(pid_, &to, 1, from.data() + first, from.size() - first, 0);
+        std::size_t left = got > 0 ? static_cast<std::size_t>(got) / kPage * kPage : 0;
+        filled += left;
+        for (; first < from.size(); first++) {
+            const auto begin = reinterpret_cast<std::uintptr_t>(from[first].iov_base);
+            const std::size_t read = std::min(left, from[first].iov_len);
+            if (read > 0)
+                next.ranges.push_back({begin, begin + read});
+            left -= read;
+            if (read < from[first].iov_len) {
+                first++; /* nothing of the rest of this one is read */
+                break;
+            }
         }
     }
     next.pages.resize(filled);
-    return true;
 }
 
 } // namespace zc::holder

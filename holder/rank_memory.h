@@ -62,6 +62,7 @@ class rank_memory {
   private:
     std::vector<page_range> find_present(const page_range &where,
                                          const unchanged_pages *unchanged) const;
+    void read_present(const std::vector<page_range> &present, read_memory &next) const;
     pid_t pid_;
     descriptor pagemap_;
     std::vector<page_range> mappings_, anonymous_;

@@ -127,7 +127,7 @@ class StoreTest : public ImageTest {
     void send_page(const std::string &one, std::uint64_t address)
     {
         page_runs run;
-        const auto [place, is_new] = there_.add(one, store_.size());
+        const auto [place, is_new] = there_.add(there_.sum_of(one), store_.size());
         if (told_.set(address, place)) {
             run.add(address, kPage, is_new ? page_runs::kFollows : place);
             outgoing out(stream_id::image, 4 * outgoing::kLongest);

@@ -29,7 +29,7 @@ TEST_P(PageReaderTest, ReturnsAllPartsInOrder)
 {
     constexpr std::size_t kParts = 1000;
     known_pages there;
-    there.add(page_of(7), 5 * kPage);
+    there.add(there.sum_of(page_of(7)), 5 * kPage);
     page_reader all(
         kParts,
         [](std::size_t number, std::string &pages) {

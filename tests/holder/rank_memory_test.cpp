@@ -93,6 +93,54 @@ TEST(RankMemoryTest, ReadsTheRestIfAPartIsUnmappedMeanwhile)
     EXPECT_EQ(found.count(page_of(2 * rank_memory::kAtOnce / kPage)), 0u);
 }
 
+/** Several parts of memory with nothing between, and what may not be read any more in the middle of
+ * them: the one that it is in ends there, and those behind it are read. */
+TEST(RankMemoryTest, ReadsTheOtherPartsIfOneMayNotBeReadAnyMore)
+{
+    constexpr std::size_t kParts = 4, kOfPart = 8, kApart = 2 * kOfPart; /* pages */
+    char *at = pages_of_memory(kParts * kApart);
+    char *told = pages_of_memory(1, MAP_SHARED);
+    forked other(
+        [&] {
+            for (std::size_t part = 0; part < kParts; part++)
+                write_pages(at + part * kApart * kPage, part * kApart, kOfPart);
+        },
+        [&] {
+            if (*static_cast<volatile char *>(told) == 1) {
+                mprotect(at + (kApart + 3) * kPage, kPage, PROT_NONE);
+                mprotect(at + 2 * kApart * kPage, kPage, PROT_NONE);
+                *static_cast<volatile char *>(told) = 2;
+            }
+        });
+    rank_memory memory(other.pid());
+    memory.rewind();
+    *told = 1;
+    while (*static_cast<volatile char *>(told) != 2)
+        usleep(1000);
+    std::set<std::uint64_t> found; /* pages, as their addresses are */
+    const auto begin = reinterpret_cast<std::uint64_t>(at);
+    for (read_memory next; memory.read(next);) {
+        std::size_t content = 0;
+        for (const page_range &each : next.ranges) {
+            for (std::uint64_t page = each.begin; page < each.end;
+                 page += kPage, content += kPage) {
+                const std::uint64_t number = (page - begin) / kPage;
+                if (page < begin || number >= kParts * kApart)
+                    continue;
+                EXPECT_EQ(next.pages.substr(content, kPage), page_of(number)) << number;
+                found.insert(number);
+            }
+        }
+        EXPECT_EQ(content, next.pages.size());
+    }
+    for (std::size_t page = 0; page < kOfPart; page++) {
+        EXPECT_EQ(found.count(page), 1u) << page;
+        EXPECT_EQ(found.count(kApart + page), page < 3 ? 1u : 0u) << page;
+        EXPECT_EQ(found.count(2 * kApart + page), 0u) << page;
+        EXPECT_EQ(found.count(3 * kApart + page), 1u) << page;
+    }
+}
+
 TEST(RankMemoryTest, OfAProcessThatHasEndedThereIsNone)
 {
     forked other([] {});
