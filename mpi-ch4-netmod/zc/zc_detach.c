@@ -94,8 +94,6 @@ static const char *obstacle(bool *passes)
         return "it connects to another world";
     } else if (MPIDI_ZC_connecting_ports() > 0) {
         return "it has a port open, whose name has its address";
-    } else if (MPIDI_ZC_windows_are_foreign()) {
-        return "a window has memory of another world";
     }
     return MPIDI_ZC_foreign_path_obstacle(passes);
 }

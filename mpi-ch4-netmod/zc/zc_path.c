@@ -350,7 +350,7 @@ static bool all_flushed(int rank)
     for (int v = 0; v < MPIDI_global.n_vcis; v++) {
         all = is_flushed(&MPIDI_ZC_path_of(rank)->lanes[v], v) && all;
     }
-    if (all && is_rank(rank)) {
+    if (all) {
         MPIDI_ZC_windows_flushed(rank);
     }
     return all;
@@ -702,9 +702,7 @@ static void close_endpoints_of_lane(int rank, int vci)
 /* Closes all endpoints of @rank, which has other addresses from here on. */
 static void close_old_endpoints(int rank)
 {
-    if (is_rank(rank)) {
-        MPIDI_ZC_windows_forget(rank);
-    }
+    MPIDI_ZC_windows_forget(rank);
     for (int v = 0; v < MPIDI_global.n_vcis; v++) {
         close_endpoints_of_lane(rank, v);
     }
@@ -813,7 +811,16 @@ static void handle_introduction(const MPIDI_ZC_path_received_t * received)
 /* Does a message of this kind go from rank to rank only? */
 static bool is_of_this_world(MPIDI_ZC_tell_t kind)
 {
-    return kind >= MPIDI_ZC_TELL_ASK && kind != MPIDI_ZC_TELL_STALE;
+    switch (kind) {
+        case MPIDI_ZC_TELL_DONE:
+        case MPIDI_ZC_TELL_ASK:
+        case MPIDI_ZC_TELL_STAYS:
+        case MPIDI_ZC_TELL_GOES:
+        case MPIDI_ZC_TELL_INTRODUCE:
+            return true;
+        default:
+            return false;
+    }
 }
 
 /* Handles what has come on the path @rank. */
@@ -1214,6 +1221,7 @@ void MPIDI_ZC_paths_forget_endpoints(void)
         }
         if (!is_rank(rank) && MPIDI_ZC_path_of(rank)) {
             MPIDI_ZC_path_of(rank)->lanes[0].ep = NULL;
+            MPIDI_ZC_path_of(rank)->lanes[0].one_sided = false;
             MPIDI_ZC_foreign_path_forget_endpoint(MPIDI_ZC_path_of(rank)->foreign);
         }
     }

@@ -67,7 +67,7 @@ typedef struct {
     bool lost;                  /* it has a key, which could not be unpacked */
     uint64_t base;
     int disp_unit;
-    int world_rank;             /* -1: of another world */
+    int path;                   /* to the process, where ranks may leave: zc_path.h; -1: there is none */
     uint64_t started, flushed;  /* operations, and how many of them have been waited for */
 } MPIDI_ZC_target_t;
 

@@ -44,17 +44,17 @@ void MPIDI_ZC_win_unregister(MPIR_Win * win)
 static int begin(MPIR_Win * win, MPIDI_ZC_win_member_t * member, void **key)
 {
     int mpi_errno = MPI_SUCCESS;
+    const int vci = MPIDI_WIN(win, am_vci);
     MPIDI_ZC_win_t *zc = &MPIDI_ZC_WIN(win);
     size_t key_bytes = 0;
 
-    MPID_THREAD_CS_ENTER(VCI, MPIDI_VCI(MPIDI_WIN(win, am_vci)).lock);
+    MPID_THREAD_CS_ENTER(VCI, MPIDI_VCI(vci).lock);
     zc->targets = MPL_calloc(win->comm_ptr->local_size, sizeof(*zc->targets), MPL_MEM_RMA);
     MPIR_ERR_CHKANDJUMP(!zc->targets || !MPIDI_ZC_windows_add(win), mpi_errno, MPI_ERR_OTHER,
                         "**nomem");
     for (int rank = 0; rank < win->comm_ptr->local_size; rank++) {
-        const MPIDI_ZC_addr_t *peer = &MPIDI_ZC_AV(MPIDIU_comm_rank_to_av(win->comm_ptr, rank));
-        zc->targets[rank].world_rank =
-            peer->self & MPIDI_ZC_FOREIGN ? -1 : MPIDI_ZC_world_rank_of(peer);
+        zc->targets[rank].path =
+            MPIDI_ZC_path_to(MPIDI_ZC_peer_on(MPIDIU_comm_rank_to_av(win->comm_ptr, rank), vci));
     }
     MPIDI_ZC_win_register(win, key, &key_bytes);
     *member = (MPIDI_ZC_win_member_t) {
@@ -66,7 +66,7 @@ static int begin(MPIR_Win * win, MPIDI_ZC_win_member_t * member, void **key)
     };
 
   fn_exit:
-    MPID_THREAD_CS_EXIT(VCI, MPIDI_VCI(MPIDI_WIN(win, am_vci)).lock);
+    MPID_THREAD_CS_EXIT(VCI, MPIDI_VCI(vci).lock);
     return mpi_errno;
   fn_fail:
     goto fn_exit;
@@ -105,8 +105,8 @@ static void connect_target(MPIR_Win * win, int rank)
         ucp_ep_rkey_unpack(lane->ep, target->packed, &target->rkey) != UCS_OK) {
         target->rkey = NULL;
         target->lost = true;
-        if (MPIDI_ZC_WIN(win).latest && target->world_rank >= 0) {
-            MPIDI_ZC_windows_refused(target->world_rank, vci);
+        if (MPIDI_ZC_WIN(win).latest && target->path >= 0) {
+            MPIDI_ZC_windows_refused(target->path, vci);
         }
     }
     target->ep = lane->ep;
@@ -270,8 +270,8 @@ static int flush_endpoint(const MPIR_Win * win, const MPIDI_ZC_target_t * target
     int mpi_errno = MPI_SUCCESS;
     ucp_request_param_t param = { 0 };
     const int vci = MPIDI_WIN(win, am_vci);
-    MPIDI_ZC_path_lane_t *lane = unlikely(MPIDI_ZC_WIN(win).latest) && target->world_rank >= 0 ?
-        &MPIDI_ZC_path_of(target->world_rank)->lanes[vci] : NULL;
+    MPIDI_ZC_path_lane_t *lane = unlikely(MPIDI_ZC_WIN(win).latest) && target->path >= 0 ?
+        &MPIDI_ZC_path_of(target->path)->lanes[vci] : NULL;
 
     ucs_status_ptr_t request = ucp_ep_flush_nbx(target->ep, &param);
     MPIDI_ZC_CHECK_POINTER(request, "ucp_ep_flush_nbx");

@@ -31,8 +31,8 @@ MPL_STATIC_INLINE_PREFIX bool MPIDI_ZC_win_target_is_open(const MPIR_Win * win,
                                                           const MPIDI_ZC_target_t * target)
 {
     return likely(!MPIDI_ZC_WIN(win).latest) ||
-        (target->rkey && (target->world_rank < 0 ||
-                          MPIDI_ZC_path_of(target->world_rank)->state == MPIDI_ZC_PATH_OPEN));
+        (target->rkey && (target->path < 0 ||
+                          MPIDI_ZC_path_of(target->path)->state == MPIDI_ZC_PATH_OPEN));
 }
 
 /* Registers the memory of this process, if it is not, and packs the key to it, which the caller releases

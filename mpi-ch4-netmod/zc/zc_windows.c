@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include <mpidimpl.h>
 #include "zc_windows.h"
-#include "zc_peer.h"
+#include "zc_foreign_path.h"
 
 static struct {
     MPIR_Win *first;
@@ -68,23 +68,11 @@ void MPIDI_ZC_windows_remove(MPIR_Win * win)
     zc->latest = NULL;
 }
 
-bool MPIDI_ZC_windows_are_foreign(void)
-{
-    bool are = false;
-
-    for (const MPIR_Win * win = windows.first; win; win = MPIDI_ZC_WIN(win).next) {
-        for (int rank = 0; rank < win->comm_ptr->local_size; rank++) {
-            are = are || MPIDI_ZC_WIN(win).targets[rank].world_rank < 0;
-        }
-    }
-    return are;
-}
-
-/* Returns the rank in @win's communicator, or -1. */
-static int rank_in(const MPIR_Win * win, int world_rank)
+/* Returns the rank in @win's communicator of the process that @path is to, or -1. */
+static int rank_in(const MPIR_Win * win, int path)
 {
     for (int rank = 0; rank < win->comm_ptr->local_size; rank++) {
-        if (MPIDI_ZC_WIN(win).targets[rank].world_rank == world_rank) {
+        if (MPIDI_ZC_WIN(win).targets[rank].path == path) {
             return rank;
         }
     }
@@ -104,7 +92,7 @@ void MPIDI_ZC_windows_keep(MPIR_Win * win, int rank, const char *packed, uint32_
 }
 
 /* If it cannot be sent, the next operation tries again. */
-static void ask(MPIR_Win * win, int world_rank, MPIDI_ZC_key_t * key)
+static void ask(MPIR_Win * win, int path, MPIDI_ZC_key_t * key)
 {
     const MPIDI_ZC_path_message_t message = {
         .kind = MPIDI_ZC_TELL_WANTS,
@@ -113,26 +101,33 @@ static void ask(MPIR_Win * win, int world_rank, MPIDI_ZC_key_t * key)
     };
 
     enter_first(win);
-    key->asked = MPIDI_ZC_path_send(MPIDI_ZC_path_endpoint(world_rank), world_rank, message, NULL,
-                                    0) == UCS_OK;
+    key->asked = MPIDI_ZC_path_send(MPIDI_ZC_path_endpoint(path), path, message, NULL, 0) == UCS_OK;
     exit_first(win);
+}
+
+/* Is a key of @incarnation to memory that has been given up? A process of another world may have left
+ * before there was a path to it; otherwise no key is of a later incarnation while that is open. */
+static bool is_outdated(const MPIDI_ZC_path_t * path, uint32_t incarnation)
+{
+    return incarnation < path->incarnation;
 }
 
 bool MPIDI_ZC_windows_connectable(MPIR_Win * win, int rank)
 {
-    const int world_rank = MPIDI_ZC_WIN(win).targets[rank].world_rank;
+    const int number = MPIDI_ZC_WIN(win).targets[rank].path;
     MPIDI_ZC_key_t *key = &MPIDI_ZC_WIN(win).latest[rank];
 
-    if (world_rank < 0) {
+    if (number < 0) {
         return true;
     }
-    MPIDI_ZC_path_t *path = MPIDI_ZC_path_of(world_rank);
-    if (path->state != MPIDI_ZC_PATH_OPEN) {
+    MPIDI_ZC_path_t *path = MPIDI_ZC_path_of(number);
+    if (path->state != MPIDI_ZC_PATH_OPEN ||
+        (path->foreign && MPIDI_ZC_foreign_path_is_over(path->foreign))) {
         return false;
     }
-    if (key->incarnation != path->incarnation) {
+    if (is_outdated(path, key->incarnation)) {
         if (!key->asked) {
-            ask(win, world_rank, key);
+            ask(win, number, key);
         }
         return false;
     }
@@ -159,10 +154,10 @@ static void forget_key(MPIR_Win * win, int rank)
 
 /* ---- a rank that leaves ---- */
 
-void MPIDI_ZC_windows_flushed(int world_rank)
+void MPIDI_ZC_windows_flushed(int path)
 {
     for (MPIR_Win * win = windows.first; win; win = MPIDI_ZC_WIN(win).next) {
-        const int rank = rank_in(win, world_rank);
+        const int rank = rank_in(win, path);
         if (rank >= 0) {
             MPIDI_ZC_target_t *target = &MPIDI_ZC_WIN(win).targets[rank];
             target->flushed = target->started;
@@ -170,10 +165,10 @@ void MPIDI_ZC_windows_flushed(int world_rank)
     }
 }
 
-void MPIDI_ZC_windows_forget(int world_rank)
+void MPIDI_ZC_windows_forget(int path)
 {
     for (MPIR_Win * win = windows.first; win; win = MPIDI_ZC_WIN(win).next) {
-        const int rank = rank_in(win, world_rank);
+        const int rank = rank_in(win, path);
         if (rank >= 0) {
             forget_key(win, rank);
         }
@@ -192,20 +187,24 @@ void MPIDI_ZC_windows_leave(void)
 
 /* ---- messages ---- */
 
-void MPIDI_ZC_windows_refused(int rank, int vci)
+void MPIDI_ZC_windows_refused(int path, int vci)
 {
     static bool reported;
+    char other[32] = "a process of another world";
 
     MPIDI_ZC_VCI(vci).stats.window_refusals++;
     if (!reported) {
         reported = true;
-        fprintf(stderr, "zc: windows between rank %d and rank %d, of which one has been away, go on by "
-                "active messages: there is no key; the statistics count further cases\n",
-                MPIR_Process.rank, rank);
+        if (path < MPIR_Process.size) {
+            snprintf(other, sizeof(other), "rank %d", path);
+        }
+        fprintf(stderr, "zc: windows between rank %d and %s, of which one has been away, go on by active "
+                "messages: there is no key; the statistics count further cases\n",
+                MPIR_Process.rank, other);
     }
 }
 
-void MPIDI_ZC_windows_handle_wants(int world_rank, const MPIDI_ZC_path_message_t * message)
+void MPIDI_ZC_windows_handle_wants(int path, const MPIDI_ZC_path_message_t * message)
 {
     const MPIDI_ZC_path_message_t answer = {
         .kind = MPIDI_ZC_TELL_KEY,
@@ -223,24 +222,24 @@ void MPIDI_ZC_windows_handle_wants(int world_rank, const MPIDI_ZC_path_message_t
         return;                 /* it has been freed */
     }
     MPIDI_ZC_win_register(win, &key, &length);
-    if (MPIDI_ZC_path_send(MPIDI_ZC_path_endpoint(world_rank), world_rank, answer, key, length) !=
-        UCS_OK || !key) {
-        MPIDI_ZC_windows_refused(world_rank, 0);
+    if (MPIDI_ZC_path_send(MPIDI_ZC_path_endpoint(path), path, answer, key, length) != UCS_OK ||
+        !key) {
+        MPIDI_ZC_windows_refused(path, 0);
     }
     if (key) {
         ucp_rkey_buffer_release(key);
     }
 }
 
-void MPIDI_ZC_windows_handle_key(int world_rank, const MPIDI_ZC_path_received_t * received)
+void MPIDI_ZC_windows_handle_key(int path, const MPIDI_ZC_path_received_t * received)
 {
     MPIR_Win *win = windows.first;
 
     while (win && MPIDI_ZC_WIN(win).number != received->message.number) {
         win = MPIDI_ZC_WIN(win).next;
     }
-    const int rank = win ? rank_in(win, world_rank) : -1;
-    if (rank < 0 || received->message.incarnation != MPIDI_ZC_path_of(world_rank)->incarnation) {
+    const int rank = win ? rank_in(win, path) : -1;
+    if (rank < 0 || is_outdated(MPIDI_ZC_path_of(path), received->message.incarnation)) {
         return;
     }
     MPIDI_ZC_target_t *target = &MPIDI_ZC_WIN(win).targets[rank];
@@ -248,7 +247,7 @@ void MPIDI_ZC_windows_handle_key(int world_rank, const MPIDI_ZC_path_received_t 
     char *copy = received->length > 0 ? MPL_malloc(received->length, MPL_MEM_RMA) : NULL;
     if (!copy) {
         if (received->length > 0) {
-            MPIDI_ZC_windows_refused(world_rank, 0);
+            MPIDI_ZC_windows_refused(path, 0);
         }
         set_packed(target, NULL);
         return;

@@ -27,6 +27,10 @@
  * window that has been freed, is dropped. If the memory cannot be registered, KEY has no data, and active
  * messages go on until one of the two has left again.
  *
+ * A process of a window is known by the number of the path to it, so all that is the same for processes of
+ * other worlds. One of those may have left before there was a path to it. Then its first key is of a later
+ * incarnation than the path knows of, and is valid.
+ *
  * A window is of one VCI, and its operations are; WANTS and KEY go by VCI 0. So who asks, or changes the list
  * of windows, which is that of all VCIs, takes the lock of VCI 0 beside that of the window (zc_vci_locks.h).
  *
@@ -52,24 +56,21 @@ void MPIDI_ZC_windows_keep(MPIR_Win * win, int rank, const char *packed, uint32_
  * for a key. */
 bool MPIDI_ZC_windows_connectable(MPIR_Win * win, int rank);
 
-/* All operations of UCX to @world_rank are complete there. */
-void MPIDI_ZC_windows_flushed(int world_rank);
+/* All operations of UCX on @path are complete at the other process. */
+void MPIDI_ZC_windows_flushed(int path);
 
-/* The endpoint to @world_rank, which is back, is going to be closed. */
-void MPIDI_ZC_windows_forget(int world_rank);
+/* The endpoint of @path is going to be closed: the other process is back, or is lost. */
+void MPIDI_ZC_windows_forget(int path);
 
-/* There is no key to the memory of @world_rank, or it cannot be used: counts that for @vci, whose lock the
- * caller has, and reports it once. */
-void MPIDI_ZC_windows_refused(int world_rank, int vci);
-
-/* Has a window memory of processes of another world? */
-bool MPIDI_ZC_windows_are_foreign(void);
+/* There is no key to the memory of the process that @path is to, or it cannot be used: counts that for @vci,
+ * whose lock the caller has, and reports it once. */
+void MPIDI_ZC_windows_refused(int path, int vci);
 
 /* This process leaves: gives up its memory, and all keys. */
 void MPIDI_ZC_windows_leave(void);
 
 /* Messages that have arrived. */
-void MPIDI_ZC_windows_handle_wants(int world_rank, const MPIDI_ZC_path_message_t * message);
-void MPIDI_ZC_windows_handle_key(int world_rank, const MPIDI_ZC_path_received_t * received);
+void MPIDI_ZC_windows_handle_wants(int path, const MPIDI_ZC_path_message_t * message);
+void MPIDI_ZC_windows_handle_key(int path, const MPIDI_ZC_path_received_t * received);
 
 #endif /* ZC_WINDOWS_H_INCLUDED */

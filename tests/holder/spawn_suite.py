@@ -190,6 +190,18 @@ def children_of_children_move(setup):
         return job.finish()
 
 
+@suite.test("worlds-with-a-window-move", tags={"fast"})
+def worlds_with_a_window_move(setup):
+    """Parents and children put into memory of each other, which UCX reaches again after each move, and draw numbers."""
+    with Worlds(setup, "windows", program_of(setup)) as job:
+        each_moves(job, job.spawn())
+        for rank in (0, 1):
+            worlds = job.worlds().values()
+            job.all_move([(world[rank], next_host(world[rank])) for world in worlds])
+            job.goes_on()
+        return job.finish()
+
+
 @suite.test("worlds-that-have-parted-move", tags={"fast"})
 def worlds_that_have_parted_move(setup):
     """Children end before their parents; and the other way round."""

@@ -11,6 +11,8 @@
  *     one PROGRAM          one process only
  *     multiple PROGRAM     two commands at once, of which one has no arguments
  *     path FOLDER WDIR     the name "spawns", where to look for it, and where to start it
+ *     windows PROGRAM      parents and children have a window, and put into it and draw numbers,
+ * too
  *
  * When FILE.part is there, the worlds part: each goes on until there is FILE.over-LEVEL. LEVEL is 0
  * for what the launcher has started, and FILE.over is another name for FILE.over-0.
@@ -19,6 +21,7 @@
  * its end; a process that was spawned prints first "LEVEL rank R in FOLDER with ARGUMENTS".
  */
 #include <mpi.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -38,6 +41,15 @@ static struct {
 
 static int rank, ranks; /* in MPI_COMM_WORLD */
 static MPI_Comm up = MPI_COMM_NULL, down = MPI_COMM_NULL;
+
+/* Of each process of two worlds. */
+typedef struct {
+    long drawn; /* by all, of the first */
+    unsigned char bytes[LONGEST];
+} place_t;
+static place_t *up_place, *down_place;
+static MPI_Win up_window = MPI_WIN_NULL, down_window = MPI_WIN_NULL;
+
 static unsigned char out[LONGEST], in[LONGEST];
 
 static void fail(const char *what, long round)
@@ -86,6 +98,59 @@ static void exchange(MPI_Comm comm, long round)
         fail("a sum is wrong", round);
 }
 
+/** put - to the next of @comm by @win, and from the one before it */
+static void put(MPI_Comm comm, MPI_Win win, const place_t *place, long round)
+{
+    static const long one = 1;
+    long drawn = -1, sum = 0;
+    int own, members;
+    if (win == MPI_WIN_NULL)
+        return;
+    MPI_Comm_rank(comm, &own);
+    MPI_Comm_size(comm, &members);
+    const int to = (own + 1) % members, from = (own + members - 1) % members;
+    const int size = sizes[round % (long)(sizeof sizes / sizeof *sizes)];
+    for (int i = 0; i < size; i++)
+        out[i] = content(own, to, round, i);
+    MPI_Put(out, size, MPI_BYTE, to, offsetof(place_t, bytes), size, MPI_BYTE, win);
+    MPI_Fetch_and_op(&one, &drawn, MPI_LONG, 0, offsetof(place_t, drawn), MPI_SUM, win);
+    MPI_Win_flush_all(win);
+    MPI_Get(in, size, MPI_BYTE, to, offsetof(place_t, bytes), size, MPI_BYTE, win);
+    MPI_Win_flush_all(win);
+    if (memcmp(in, out, size) != 0)
+        fail("what was put is not got back", round);
+    MPI_Barrier(comm);
+    MPI_Win_sync(win);
+    for (int i = 0; i < size; i++) {
+        if (place->bytes[i] != content(from, own, round, i))
+            fail("memory has changed", round);
+    }
+    long before = 0;
+    MPI_Allreduce(&drawn, &sum, 1, MPI_LONG, MPI_SUM, comm);
+    MPI_Allreduce(&drawn, &before, 1, MPI_LONG, MPI_MIN, comm);
+    if (sum != members * before + members * (members - 1L) / 2 || before % members != 0)
+        fail("a number is drawn twice", round);
+}
+
+/** have_window - of @all, if the worlds have one */
+static void have_window(MPI_Comm all, MPI_Win *win, place_t **place)
+{
+    if (strcmp(job.words[0], "windows") != 0)
+        return;
+    MPI_Win_allocate(sizeof **place, 1, MPI_INFO_NULL, all, place, win);
+    (*place)->drawn = 0;
+    MPI_Barrier(all);
+    MPI_Win_lock_all(0, *win);
+}
+
+static void free_window(MPI_Win *win)
+{
+    if (*win == MPI_WIN_NULL)
+        return;
+    MPI_Win_unlock_all(*win);
+    MPI_Win_free(win);
+}
+
 static MPI_Comm merged(MPI_Comm inter, int is_child)
 {
     MPI_Comm all;
@@ -131,6 +196,12 @@ static int spawn_one(MPI_Comm *inter)
                           MPI_ERRCODES_IGNORE);
 }
 
+static int spawn_program(MPI_Comm *inter)
+{
+    return MPI_Comm_spawn(job.words[1], MPI_ARGV_NULL, CHILDREN, MPI_INFO_NULL, 0, MPI_COMM_WORLD,
+                          inter, MPI_ERRCODES_IGNORE);
+}
+
 static int spawn_by_words(MPI_Comm *inter)
 {
     char *arguments[WORDS] = {NULL};
@@ -149,6 +220,7 @@ static void spawn(long round)
     const int failed = !strcmp(job.words[0], "one")        ? spawn_one(&inter)
                        : !strcmp(job.words[0], "multiple") ? spawn_multiple(&inter)
                        : !strcmp(job.words[0], "path")     ? spawn_by_path(&inter)
+                       : !strcmp(job.words[0], "windows")  ? spawn_program(&inter)
                                                            : spawn_by_words(&inter);
     MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_ARE_FATAL);
     if (failed) {
@@ -162,6 +234,7 @@ static void spawn(long round)
     job.round = round + 1;
     down = merged(inter, 0);
     job.level--;
+    have_window(down, &down_window, &down_place);
 }
 
 static void introduce(int argc, char **argv)
@@ -199,6 +272,8 @@ static int next(void)
 
 static void part(void)
 {
+    free_window(&down_window);
+    free_window(&up_window);
     if (down != MPI_COMM_NULL)
         MPI_Comm_disconnect(&down);
     if (up != MPI_COMM_NULL)
@@ -217,6 +292,7 @@ int main(int argc, char **argv)
     MPI_Comm_size(MPI_COMM_WORLD, &ranks);
     if (parent != MPI_COMM_NULL) {
         up = merged(parent, 1);
+        have_window(up, &up_window, &up_place);
         round = job.round;
         introduce(argc, argv);
     } else {
@@ -228,8 +304,10 @@ int main(int argc, char **argv)
     for (double said = MPI_Wtime(); word != OVER; round++) {
         word = next();
         exchange(up, round);
+        put(up, up_window, up_place, round);
         exchange(MPI_COMM_WORLD, round);
         exchange(down, round);
+        put(down, down_window, down_place, round);
         if (word == SPAWN && !tried && job.depth > 0) {
             tried = 1;
             spawn(round);

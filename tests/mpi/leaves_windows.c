@@ -2,20 +2,23 @@
 /*
  * Ranks leave and come back while all of them use windows, and the program does not notice: every
  * byte that is put, got or accumulated is as ever, by all kinds of synchronisation. It knows
- * nothing of it; holder.c tells the ranks to.
+ * nothing of it; holder.c tells the ranks to. All are of one world, or parents and their children.
  *
- *     leaves_windows FILE NUMBER WHAT...   makes FILE.ready, and goes on until there are NUMBER
- * files FILE.<rank>
+ *     leaves_windows FILE NUMBER CHILDREN TOLD TIMES WHAT...      (children.h)
  *
  * WHAT: all, or some of fence, pscw, lock, held, ordered, drawn, guarded, dynamic, part, brief,
  * computing; unregistered: no memory can be registered with UCX a second time; reached: in the end,
- * puts to all ranks are UCX's again.
+ * puts to all ranks are UCX's again; connect: parents and children part, and meet again by a port;
+ * first: parents have left as often as they do before they have children.
  */
-#include "marks.h"
+#include "children.h"
 #include <dlfcn.h>
 #include <stddef.h>
 
-enum { MOST = 150 * KIB, BURST = 40, CELLS = 64 };
+enum { MOST = 150 * KIB, BURST = 40, CELLS = 64, NAME_OF_PORT = 1 };
+
+static MPI_Comm all;    /* that have the windows; parents first */
+static int rank, ranks; /* in it */
 
 /* Of each rank: what each other rank has put there, in a place of its own. */
 typedef struct {
@@ -30,12 +33,9 @@ static place_t *held_places;
 static MPI_Win counters; /* likewise, in units of 8 bytes, of memory of the program's own */
 static int64_t cells[CELLS];
 
-static int wants(int argc, char **argv, const char *what)
+static int wants(const char *what)
 {
-    for (int i = 3; i < argc; i++)
-        if (!strcmp(argv[i], what) || !strcmp(argv[i], "all"))
-            return 1;
-    return 0;
+    return job_wants(what) || job_wants("all");
 }
 
 static int registers_none;
@@ -83,7 +83,7 @@ static MPI_Aint burst_of(int from, int i)
 
 static void compute(int round)
 {
-    const uint64_t x = content_of(round, check_rank, 0, 8);
+    const uint64_t x = content_of(round, rank, 0, 8);
     if (x % 4 == 0)
         check_sleep_ms((int)(x >> 8 & 7));
 }
@@ -91,9 +91,9 @@ static void compute(int round)
 /** made - what this rank puts to @to */
 static void *made(int round, int to, int what)
 {
-    const size_t bytes = size_of(round, check_rank, to);
+    const size_t bytes = size_of(round, rank, to);
     void *out = check_malloc(bytes);
-    pattern_fill(out, bytes, content_of(round, check_rank, to, what));
+    pattern_fill(out, bytes, content_of(round, rank, to, what));
     return out;
 }
 
@@ -105,38 +105,38 @@ static void check_place(int round, const place_t *found, int from, int to, int w
 /** put_to_all - and what is to be freed after it is complete, in @out */
 static void put_to_all(int round, MPI_Win on, int what, void **out)
 {
-    for (int to = 0; to < check_ranks; to++) {
+    for (int to = 0; to < ranks; to++) {
         out[to] = made(round, to, what);
-        MPI_Put(out[to], (int)size_of(round, check_rank, to), MPI_BYTE, to, place_of(check_rank),
-                (int)size_of(round, check_rank, to), MPI_BYTE, on);
+        MPI_Put(out[to], (int)size_of(round, rank, to), MPI_BYTE, to, place_of(rank),
+                (int)size_of(round, rank, to), MPI_BYTE, on);
     }
 }
 
 static void free_all(void **out)
 {
-    for (int rank = 0; rank < check_ranks; rank++)
-        free(out[rank]);
+    for (int to = 0; to < ranks; to++)
+        free(out[to]);
 }
 
 static void check_all_places(int round, const place_t *found, int what)
 {
-    for (int from = 0; from < check_ranks; from++)
-        check_place(round, &found[from], from, check_rank, what);
+    for (int from = 0; from < ranks; from++)
+        check_place(round, &found[from], from, rank, what);
 }
 
 /** get_from_all - @completes: how */
 static void get_and_check(int round, MPI_Win on, int what, void (*complete)(MPI_Win on))
 {
-    void **in = check_malloc(check_ranks * sizeof *in);
-    for (int from = 0; from < check_ranks; from++) {
-        const int bytes = (int)size_of(round, check_rank, from);
+    void **in = check_malloc(ranks * sizeof *in);
+    for (int from = 0; from < ranks; from++) {
+        const int bytes = (int)size_of(round, rank, from);
         in[from] = check_malloc(bytes);
-        MPI_Get(in[from], bytes, MPI_BYTE, from, place_of(check_rank), bytes, MPI_BYTE, on);
+        MPI_Get(in[from], bytes, MPI_BYTE, from, place_of(rank), bytes, MPI_BYTE, on);
     }
     complete(on);
-    for (int from = 0; from < check_ranks; from++)
-        check_content(in[from], size_of(round, check_rank, from),
-                      content_of(round, check_rank, from, what), "got back");
+    for (int from = 0; from < ranks; from++)
+        check_content(in[from], size_of(round, rank, from), content_of(round, rank, from, what),
+                      "got back");
     free_all(in);
     free(in);
 }
@@ -153,13 +153,13 @@ static void end_by_flush(MPI_Win on)
 
 static void end_by_local_flush(MPI_Win on)
 {
-    for (int rank = 0; rank < check_ranks; rank++)
-        MPI_Win_flush_local(rank, on);
+    for (int target = 0; target < ranks; target++)
+        MPI_Win_flush_local(target, on);
 }
 
 static void use_fence(int round)
 {
-    void **out = check_malloc(check_ranks * sizeof *out);
+    void **out = check_malloc(ranks * sizeof *out);
     MPI_Win_fence(0, window);
     put_to_all(round, window, 0, out);
     compute(round);
@@ -175,97 +175,97 @@ static void use_fence(int round)
 /** use_pscw - each rank exposes its memory to the one before it */
 static void use_pscw(int round)
 {
-    const int to = (check_rank + 1) % check_ranks;
-    const int from = (check_rank + check_ranks - 1) % check_ranks;
+    const int to = (rank + 1) % ranks;
+    const int from = (rank + ranks - 1) % ranks;
     void *out = made(round, to, 1);
-    MPI_Group all, next, last;
-    MPI_Comm_group(MPI_COMM_WORLD, &all);
-    MPI_Group_incl(all, 1, &to, &next);
-    MPI_Group_incl(all, 1, &from, &last);
+    MPI_Group members, next, last;
+    MPI_Comm_group(all, &members);
+    MPI_Group_incl(members, 1, &to, &next);
+    MPI_Group_incl(members, 1, &from, &last);
     MPI_Win_post(last, 0, window);
     MPI_Win_start(next, 0, window);
-    MPI_Put(out, (int)size_of(round, check_rank, to), MPI_BYTE, to, place_of(check_rank),
-            (int)size_of(round, check_rank, to), MPI_BYTE, window);
+    MPI_Put(out, (int)size_of(round, rank, to), MPI_BYTE, to, place_of(rank),
+            (int)size_of(round, rank, to), MPI_BYTE, window);
     compute(round);
     MPI_Win_complete(window);
     MPI_Win_wait(window);
-    check_place(round, &places[from], from, check_rank, 1);
-    MPI_Barrier(MPI_COMM_WORLD); /* before others put there under a lock */
+    check_place(round, &places[from], from, rank, 1);
+    MPI_Barrier(all); /* before others put there under a lock */
     MPI_Group_free(&last);
     MPI_Group_free(&next);
-    MPI_Group_free(&all);
+    MPI_Group_free(&members);
     free(out);
 }
 
 static void use_lock(int round)
 {
-    for (int i = 1; i < check_ranks; i++) {
-        const int to = (check_rank + i) % check_ranks;
-        const int bytes = (int)size_of(round, check_rank, to);
+    for (int i = 1; i < ranks; i++) {
+        const int to = (rank + i) % ranks;
+        const int bytes = (int)size_of(round, rank, to);
         void *out = made(round, to, 2), *in = check_malloc(bytes);
         MPI_Win_lock(i % 2 ? MPI_LOCK_EXCLUSIVE : MPI_LOCK_SHARED, to, 0, window);
-        MPI_Put(out, bytes, MPI_BYTE, to, place_of(check_rank), bytes, MPI_BYTE, window);
+        MPI_Put(out, bytes, MPI_BYTE, to, place_of(rank), bytes, MPI_BYTE, window);
         MPI_Win_unlock(to, window);
         MPI_Win_lock(MPI_LOCK_SHARED, to, 0, window);
-        MPI_Get(in, bytes, MPI_BYTE, to, place_of(check_rank), bytes, MPI_BYTE, window);
+        MPI_Get(in, bytes, MPI_BYTE, to, place_of(rank), bytes, MPI_BYTE, window);
         MPI_Win_unlock(to, window);
-        check_content(in, bytes, content_of(round, check_rank, to, 2), "got back by a lock");
+        check_content(in, bytes, content_of(round, rank, to, 2), "got back by a lock");
         free(out);
         free(in);
     }
-    MPI_Barrier(MPI_COMM_WORLD);
+    MPI_Barrier(all);
 }
 
 /** use_held - an epoch that begins before the first rank leaves, and ends after the last */
 static void use_held(int round)
 {
-    void **out = check_malloc(check_ranks * sizeof *out);
-    MPI_Request *requests = check_malloc(check_ranks * sizeof *requests);
+    void **out = check_malloc(ranks * sizeof *out);
+    MPI_Request *requests = check_malloc(ranks * sizeof *requests);
     put_to_all(round, held, 3, out);
     compute(round);
     MPI_Win_flush_all(held);
     get_and_check(round, held, 3, round % 2 ? end_by_flush : end_by_local_flush);
-    MPI_Barrier(MPI_COMM_WORLD);
+    MPI_Barrier(all);
     MPI_Win_sync(held);
     check_all_places(round, held_places, 3);
     free_all(out);
-    MPI_Barrier(MPI_COMM_WORLD);
+    MPI_Barrier(all);
 
     /* By requests, and many at a time. */
     uint64_t burst[BURST];
-    for (int to = 0; to < check_ranks; to++) {
+    for (int to = 0; to < ranks; to++) {
         out[to] = made(round, to, 4);
-        MPI_Rput(out[to], (int)size_of(round, check_rank, to), MPI_BYTE, to, place_of(check_rank),
-                 (int)size_of(round, check_rank, to), MPI_BYTE, held, &requests[to]);
+        MPI_Rput(out[to], (int)size_of(round, rank, to), MPI_BYTE, to, place_of(rank),
+                 (int)size_of(round, rank, to), MPI_BYTE, held, &requests[to]);
     }
     for (int i = 0; i < BURST; i++) {
-        burst[i] = content_of(round, check_rank, i, 5);
-        for (int to = 0; to < check_ranks; to++)
-            MPI_Put(&burst[i], 8, MPI_BYTE, to, burst_of(check_rank, i), 8, MPI_BYTE, held);
+        burst[i] = content_of(round, rank, i, 5);
+        for (int to = 0; to < ranks; to++)
+            MPI_Put(&burst[i], 8, MPI_BYTE, to, burst_of(rank, i), 8, MPI_BYTE, held);
     }
-    MPI_Waitall(check_ranks, requests, MPI_STATUSES_IGNORE);
+    MPI_Waitall(ranks, requests, MPI_STATUSES_IGNORE);
     compute(round + 1);
     MPI_Win_flush_all(held);
     free_all(out);
-    for (int from = 0; from < check_ranks; from++) {
-        const size_t bytes = size_of(round, check_rank, from);
+    for (int from = 0; from < ranks; from++) {
+        const size_t bytes = size_of(round, rank, from);
         out[from] = check_malloc(bytes);
-        MPI_Rget(out[from], (int)bytes, MPI_BYTE, from, place_of(check_rank), (int)bytes, MPI_BYTE,
-                 held, &requests[from]);
+        MPI_Rget(out[from], (int)bytes, MPI_BYTE, from, place_of(rank), (int)bytes, MPI_BYTE, held,
+                 &requests[from]);
     }
-    for (int from = 0; from < check_ranks; from++) {
+    for (int from = 0; from < ranks; from++) {
         MPI_Wait(&requests[from], MPI_STATUS_IGNORE);
-        check_content(out[from], size_of(round, check_rank, from),
-                      content_of(round, check_rank, from, 4), "got back by a request");
+        check_content(out[from], size_of(round, rank, from), content_of(round, rank, from, 4),
+                      "got back by a request");
     }
-    MPI_Barrier(MPI_COMM_WORLD);
+    MPI_Barrier(all);
     MPI_Win_sync(held);
     check_all_places(round, held_places, 4);
-    for (int from = 0; from < check_ranks; from++)
+    for (int from = 0; from < ranks; from++)
         for (int i = 0; i < BURST; i++)
             CHECK(held_places[from].burst[i] == content_of(round, from, i, 5),
                   "put %d of a burst of rank %d", i, from);
-    MPI_Barrier(MPI_COMM_WORLD);
+    MPI_Barrier(all);
     free_all(out);
     free(requests);
     free(out);
@@ -277,19 +277,19 @@ enum { DRAWN, LOCK, GUARDED, ORDERED };
 /** draw - numbers that no other rank draws, at each rank */
 static void draw(int round)
 {
-    const int64_t one = 1, least = (int64_t)round * check_ranks;
-    for (int target = 0; target < check_ranks; target++) {
-        int64_t drawn = -1, all = 0;
+    const int64_t one = 1, least = (int64_t)round * ranks;
+    for (int target = 0; target < ranks; target++) {
+        int64_t drawn = -1, sum = 0;
         if (round % 2)
             MPI_Fetch_and_op(&one, &drawn, MPI_INT64_T, target, DRAWN, MPI_SUM, counters);
         else
             MPI_Get_accumulate(&one, 1, MPI_INT64_T, &drawn, 1, MPI_INT64_T, target, DRAWN, 1,
                                MPI_INT64_T, MPI_SUM, counters);
         MPI_Win_flush(target, counters);
-        CHECK(drawn >= least && drawn < least + check_ranks, "%lld drawn in round %d",
-              (long long)drawn, round);
-        MPI_Allreduce(&drawn, &all, 1, MPI_INT64_T, MPI_SUM, MPI_COMM_WORLD);
-        CHECK(all == check_ranks * least + check_ranks * (check_ranks - 1) / 2,
+        CHECK(drawn >= least && drawn < least + ranks, "%lld drawn in round %d", (long long)drawn,
+              round);
+        MPI_Allreduce(&drawn, &sum, 1, MPI_INT64_T, MPI_SUM, all);
+        CHECK(sum == ranks * least + ranks * (ranks - 1) / 2,
               "a number was drawn twice in round %d", round);
     }
 }
@@ -297,8 +297,8 @@ static void draw(int round)
 /** guard - a number that is read and put plainly, by a lock made of compare-and-swap */
 static void guard(int round)
 {
-    const int64_t nobody = 0, mine = check_rank + 1;
-    const int target = round % check_ranks;
+    const int64_t nobody = 0, mine = rank + 1;
+    const int target = round % ranks;
     int64_t found, value;
     do {
         MPI_Compare_and_swap(&mine, &nobody, &found, MPI_INT64_T, target, LOCK, counters);
@@ -312,21 +312,21 @@ static void guard(int round)
     MPI_Compare_and_swap(&nobody, &mine, &found, MPI_INT64_T, target, LOCK, counters);
     MPI_Win_flush(target, counters);
     CHECK(found == mine, "the lock was rank %lld's", (long long)found - 1);
-    MPI_Barrier(MPI_COMM_WORLD);
-    if (check_rank == target) {
+    MPI_Barrier(all);
+    if (rank == target) {
         MPI_Win_sync(counters);
-        CHECK(cells[GUARDED] == (int64_t)(round / check_ranks + 1) * check_ranks,
-              "counted to %lld in round %d", (long long)cells[GUARDED], round);
+        CHECK(cells[GUARDED] == (int64_t)(round / ranks + 1) * ranks, "counted to %lld in round %d",
+              (long long)cells[GUARDED], round);
     }
-    MPI_Barrier(MPI_COMM_WORLD);
+    MPI_Barrier(all);
 }
 
 /** order - accumulates of one rank on one place are done in their order */
 static void order(int round)
 {
-    const int place = ORDERED + check_rank;
+    const int place = ORDERED + rank;
     const int64_t one = 1;
-    for (int target = 0; target < check_ranks; target++) {
+    for (int target = 0; target < ranks; target++) {
         const int64_t start = (int64_t)round * 1000 + target;
         int64_t before = -1, last = -1;
         MPI_Accumulate(&start, 1, MPI_INT64_T, target, place, 1, MPI_INT64_T, MPI_REPLACE,
@@ -345,24 +345,24 @@ static void order(int round)
 /** use_dynamic - memory that is attached to a window, and detached again */
 static void use_dynamic(int round)
 {
-    const int to = (check_rank + 1) % check_ranks;
-    const int from = (check_rank + check_ranks - 1) % check_ranks;
-    const int bytes = (int)size_of(round, check_rank, to);
+    const int to = (rank + 1) % ranks;
+    const int from = (rank + ranks - 1) % ranks;
+    const int bytes = (int)size_of(round, rank, to);
     void *out = made(round, to, 6), *memory = check_malloc(MOST);
-    MPI_Aint own, *all = check_malloc(check_ranks * sizeof *all);
+    MPI_Aint own, *at = check_malloc(ranks * sizeof *at);
     MPI_Win dynamic;
-    MPI_Win_create_dynamic(MPI_INFO_NULL, MPI_COMM_WORLD, &dynamic);
+    MPI_Win_create_dynamic(MPI_INFO_NULL, all, &dynamic);
     MPI_Win_attach(dynamic, memory, MOST);
     MPI_Get_address(memory, &own);
-    MPI_Allgather(&own, 1, MPI_AINT, all, 1, MPI_AINT, MPI_COMM_WORLD);
+    MPI_Allgather(&own, 1, MPI_AINT, at, 1, MPI_AINT, all);
     MPI_Win_fence(0, dynamic);
-    MPI_Put(out, bytes, MPI_BYTE, to, all[to], bytes, MPI_BYTE, dynamic);
+    MPI_Put(out, bytes, MPI_BYTE, to, at[to], bytes, MPI_BYTE, dynamic);
     MPI_Win_fence(0, dynamic);
-    check_content(memory, size_of(round, from, check_rank), content_of(round, from, check_rank, 6),
+    check_content(memory, size_of(round, from, rank), content_of(round, from, rank, 6),
                   "put to attached memory");
     MPI_Win_detach(dynamic, memory);
     MPI_Win_free(&dynamic);
-    free(all);
+    free(at);
     free(memory);
     free(out);
 }
@@ -373,7 +373,7 @@ static void use_part(int round)
     static MPI_Comm part = MPI_COMM_NULL;
     static MPI_Win partial;
     static uint64_t *memory;
-    static int rank, ranks;
+    static int place, members;
     if (round < 0) {
         MPI_Win_free(&partial);
         MPI_Comm_free(&part);
@@ -381,20 +381,20 @@ static void use_part(int round)
     }
     if (part == MPI_COMM_NULL) {
         /* In the opposite order. */
-        MPI_Comm_split(MPI_COMM_WORLD, check_rank / 2, -check_rank, &part);
-        MPI_Comm_rank(part, &rank);
-        MPI_Comm_size(part, &ranks);
-        MPI_Win_allocate(ranks * sizeof *memory, sizeof *memory, MPI_INFO_NULL, part, &memory,
+        MPI_Comm_split(all, rank / 2, -rank, &part);
+        MPI_Comm_rank(part, &place);
+        MPI_Comm_size(part, &members);
+        MPI_Win_allocate(members * sizeof *memory, sizeof *memory, MPI_INFO_NULL, part, &memory,
                          &partial);
     }
-    const uint64_t mine = content_of(round, check_rank, 0, 7);
+    const uint64_t mine = content_of(round, rank, 0, 7);
     MPI_Win_lock_all(0, partial);
-    for (int to = 0; to < ranks; to++)
-        MPI_Put(&mine, 1, MPI_UINT64_T, to, rank, 1, MPI_UINT64_T, partial);
+    for (int to = 0; to < members; to++)
+        MPI_Put(&mine, 1, MPI_UINT64_T, to, place, 1, MPI_UINT64_T, partial);
     MPI_Win_unlock_all(partial);
     MPI_Barrier(part);
-    for (int from = 0; from < ranks; from++) {
-        const int theirs = check_rank + rank - from;
+    for (int from = 0; from < members; from++) {
+        const int theirs = rank + place - from;
         CHECK(memory[from] == content_of(round, theirs, 0, 7), "put of rank %d in a part", theirs);
     }
     MPI_Barrier(part);
@@ -403,20 +403,20 @@ static void use_part(int round)
 /** use_briefly - a window that is made and freed, in which one rank has no memory */
 static void use_briefly(int round)
 {
-    const int without = round % check_ranks;
-    uint64_t *memory = check_malloc(check_ranks * sizeof *memory);
-    const uint64_t mine = content_of(round, check_rank, 0, 8);
+    const int without = round % ranks;
+    uint64_t *memory = check_malloc(ranks * sizeof *memory);
+    const uint64_t mine = content_of(round, rank, 0, 8);
     MPI_Win brief;
-    memset(memory, 0, check_ranks * sizeof *memory);
-    MPI_Win_create(check_rank == without ? NULL : memory,
-                   check_rank == without ? 0 : check_ranks * (MPI_Aint)sizeof *memory,
-                   sizeof *memory, MPI_INFO_NULL, MPI_COMM_WORLD, &brief);
+    memset(memory, 0, ranks * sizeof *memory);
+    MPI_Win_create(rank == without ? NULL : memory,
+                   rank == without ? 0 : ranks * (MPI_Aint)sizeof *memory, sizeof *memory,
+                   MPI_INFO_NULL, all, &brief);
     MPI_Win_fence(0, brief);
-    for (int to = 0; to < check_ranks; to++)
+    for (int to = 0; to < ranks; to++)
         if (to != without)
-            MPI_Put(&mine, 1, MPI_UINT64_T, to, check_rank, 1, MPI_UINT64_T, brief);
+            MPI_Put(&mine, 1, MPI_UINT64_T, to, rank, 1, MPI_UINT64_T, brief);
     MPI_Win_fence(0, brief);
-    for (int from = 0; from < check_ranks && check_rank != without; from++)
+    for (int from = 0; from < ranks && rank != without; from++)
         CHECK(memory[from] == content_of(round, from, 0, 8), "put of rank %d in a new window",
               from);
     MPI_Win_free(&brief);
@@ -427,20 +427,20 @@ static void use_briefly(int round)
 
 static void open_windows(void)
 {
-    const MPI_Aint bytes = check_ranks * (MPI_Aint)sizeof(place_t);
+    const MPI_Aint bytes = ranks * (MPI_Aint)sizeof(place_t);
     MPI_Info info;
-    MPI_Win_allocate(bytes, 1, MPI_INFO_NULL, MPI_COMM_WORLD, &places, &window);
-    MPI_Win_allocate(bytes, 1, MPI_INFO_NULL, MPI_COMM_WORLD, &held_places, &held);
+    MPI_Win_allocate(bytes, 1, MPI_INFO_NULL, all, &places, &window);
+    MPI_Win_allocate(bytes, 1, MPI_INFO_NULL, all, &held_places, &held);
     /* What UCX's atomic operations need, if it may do them. */
     MPI_Info_create(&info);
     MPI_Info_set(info, "which_accumulate_ops", "sum,replace,no_op,cswap");
     MPI_Info_set(info, "accumulate_noncontig_dtype", "false");
     MPI_Info_set(info, "accumulate_max_bytes", "8");
-    MPI_Win_create(cells, sizeof cells, 8, info, MPI_COMM_WORLD, &counters);
+    MPI_Win_create(cells, sizeof cells, 8, info, all, &counters);
     MPI_Info_free(&info);
     MPI_Win_lock_all(0, held);
     MPI_Win_lock_all(0, counters);
-    MPI_Barrier(MPI_COMM_WORLD);
+    MPI_Barrier(all);
 }
 
 /** reach_all - a key that is asked for comes while the rank waits for it in MPI, as here it does */
@@ -448,14 +448,14 @@ static void reach_all(void)
 {
     const double late = MPI_Wtime() + 60;
     const char one = 1;
-    MPI_Barrier(MPI_COMM_WORLD); /* all have been told to leave as often as they will be */
-    for (int to = 0; to < check_ranks; to++)
-        for (const long before = puts_of_ucx; to != check_rank && puts_of_ucx == before;) {
-            MPI_Put(&one, 1, MPI_BYTE, to, place_of(check_rank), 1, MPI_BYTE, held);
+    MPI_Barrier(all); /* all have been told to leave as often as they will be */
+    for (int to = 0; to < ranks; to++)
+        for (const long before = puts_of_ucx; to != rank && puts_of_ucx == before;) {
+            MPI_Put(&one, 1, MPI_BYTE, to, place_of(rank), 1, MPI_BYTE, held);
             MPI_Win_flush(to, held);
             CHECK(MPI_Wtime() < late, "rank %d is still reached by messages", to);
         }
-    MPI_Barrier(MPI_COMM_WORLD);
+    MPI_Barrier(all);
 }
 
 static void close_windows(void)
@@ -467,8 +467,65 @@ static void close_windows(void)
     MPI_Win_free(&window);
 }
 
+/** connect_anew - parents and children, which have parted */
+static MPI_Comm connect_anew(MPI_Comm inter)
+{
+    char port[MPI_MAX_PORT_NAME] = "";
+    MPI_Comm comm;
+    if (check_rank == 0 && job_is_child()) {
+        MPI_Recv(port, MPI_MAX_PORT_NAME, MPI_CHAR, 0, NAME_OF_PORT, inter, MPI_STATUS_IGNORE);
+    } else if (check_rank == 0) {
+        MPI_Open_port(MPI_INFO_NULL, port);
+        MPI_Send(port, MPI_MAX_PORT_NAME, MPI_CHAR, 0, NAME_OF_PORT, inter);
+    }
+    MPI_Comm_disconnect(&inter);
+    if (job_is_child()) {
+        MPI_Comm_connect(port, MPI_INFO_NULL, 0, MPI_COMM_WORLD, &comm);
+    } else {
+        MPI_Comm_accept(port, MPI_INFO_NULL, 0, MPI_COMM_WORLD, &comm);
+        if (check_rank == 0)
+            MPI_Close_port(port);
+    }
+    return comm;
+}
+
+/** leave_first - returns when all parents that are told to have left as often as they do */
+static void leave_first(void)
+{
+    int parents = job.number - (strcmp(job.told, "-") != 0), go_on = 1, there;
+    for (const char *p = job.told; *p; p++)
+        parents -= *p == ',';
+    if (check_rank == 0)
+        mark(job.file, ".ready");
+    while (go_on) {
+        go_on = job_through(check_ranks) < parents;
+        MPI_Bcast(&go_on, 1, MPI_INT, 0, MPI_COMM_WORLD);
+        MPI_Iprobe(MPI_ANY_SOURCE, 0, MPI_COMM_WORLD, &there, MPI_STATUS_IGNORE);
+    }
+}
+
+/** meet - all that have the windows */
+static void meet(void)
+{
+    if (job_is_child() || job.children > 0) {
+        if (!job_is_child() && job_wants("first"))
+            leave_first();
+        MPI_Comm inter = job_have_children();
+        if (job_wants("connect"))
+            inter = connect_anew(inter);
+        MPI_Intercomm_merge(inter, job_is_child(), &all);
+        MPI_Comm_disconnect(&inter);
+    } else {
+        all = MPI_COMM_WORLD;
+    }
+    MPI_Comm_rank(all, &rank);
+    MPI_Comm_size(all, &ranks);
+    MPI_Bcast(&check_seed, 1, MPI_UINT64_T, 0, all);
+}
+
 int main(int argc, char **argv)
 {
+    static const char *const roles[] = {"child", NULL};
     static const struct {
         const char *what;
         void (*use)(int round);
@@ -478,29 +535,31 @@ int main(int argc, char **argv)
         {"part", use_part},   {"brief", use_briefly},
     };
     int go_on = 1, rounds = 0;
+    job_read(argc, argv, roles);
     check_init(&argc, &argv, MPI_THREAD_SINGLE);
-    CHECK(argc > 3 && check_ranks + ORDERED <= CELLS, "usage: leaves_windows FILE NUMBER WHAT...");
+    meet();
+    CHECK(ranks + ORDERED <= CELLS, "%d ranks", ranks);
     open_windows();
-    for (int i = 3; i < argc; i++)
-        registers_none = registers_none || !strcmp(argv[i], "unregistered");
-    if (check_rank == 0)
-        mark(argv[1], ".ready");
+    registers_none = job_wants("unregistered");
+    if (rank == 0)
+        mark(job.file, ".ready");
     for (; go_on; rounds++) {
         for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++)
-            if (wants(argc, argv, kinds[i].what))
+            if (wants(kinds[i].what))
                 kinds[i].use(rounds);
-        if (wants(argc, argv, "computing"))
-            check_sleep_ms((int)(content_of(rounds, check_rank, 0, 10) % 10));
-        go_on = found(argv[1]) < atoi(argv[2]);
-        MPI_Bcast(&go_on, 1, MPI_INT, 0, MPI_COMM_WORLD);
+        if (wants("computing"))
+            check_sleep_ms((int)(content_of(rounds, rank, 0, 10) % 10));
+        go_on = rank == 0 ? job_through(ranks) < job.number : 0;
+        MPI_Bcast(&go_on, 1, MPI_INT, 0, all);
     }
-    if (wants(argc, argv, "part"))
+    if (wants("part"))
         use_part(-1);
-    for (int i = 3; i < argc; i++)
-        if (!strcmp(argv[i], "reached"))
-            reach_all();
+    if (job_wants("reached"))
+        reach_all();
     close_windows();
-    if (check_rank == 0)
+    if (all != MPI_COMM_WORLD)
+        MPI_Comm_disconnect(&all);
+    if (rank == 0)
         printf("# %d rounds\n", rounds);
-    return check_finish();
+    return job_is_child() ? MPI_Finalize() : check_finish();
 }

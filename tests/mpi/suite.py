@@ -98,9 +98,9 @@ def leaves_worlds(suffix, what, ranks=2, told="0", children=2, told_children="-"
     """Ranks TOLD, and children TOLD_CHILDREN, leave TIMES each, while processes of several worlds send to each other."""
     by_parents = times * (told.count(",") + 1) if told != "-" else 0
     number = (told.count(",") + 1 if told != "-" else 0) + (told_children.count(",") + 1 if told_children != "-" else 0)
-    return leaves(f"worlds-{suffix}", ranks=ranks, program="leaves_worlds", told=told, times=times,
+    return leaves(f"worlds-{suffix}", ranks=ranks, told=told, times=times,
                   words=(str(number), str(children), told_children, str(times), *what.split()), options=("-w", "20", *options),
-                  **{"check": left(by_parents), "timeout": 300, **more})
+                  **{"program": "leaves_worlds", "check": left(by_parents), "timeout": 300, **more})
 
 
 def leaves_dies(mover, what, ranks=1):
@@ -120,8 +120,15 @@ def leaves_windows(suffix, what="all", told="1", times=100, check=None, timeout=
     """The same while all use windows, which UCX reaches."""
     if not check and "dies" not in more:
         what += " reached"
-    return leaves(f"windows-{suffix}", what, told=told, times=times, program="leaves_windows",
-                  check=check or keys_anew(times * (told.count(",") + 1)), timeout=timeout, **more)
+    number = told.count(",") + 1
+    return leaves(f"windows-{suffix}", told=told, times=times, program="leaves_windows",
+                  words=(str(number), "0", "-", "0", *what.split()),
+                  check=check or keys_anew(times * number), timeout=timeout, **more)
+
+
+def leaves_windows_of_worlds(suffix, what="all", **more):
+    """The same while processes of several worlds use windows of all of them."""
+    return leaves_worlds(f"windows-{suffix}", f"{what} reached", program="leaves_windows", **more)
 
 
 def leaves_vcis(suffix, what="messages collectives", vcis=4, ranks=3, told="1", times=50, environment=None,
@@ -560,6 +567,17 @@ TESTS = [
       for what in ("receives", "sends", "ssends", "probes", "reduces", "finalizes", "parted", "parted-freed")),
     leaves_dies("child", "parted", ranks=2),
     leaves_dies("child", "parted-freed", ranks=2),
+    *(leaves_windows_of_worlds(what, f"{what} computing") for what in ("fence", "pscw", "lock", "held")),
+    leaves_windows_of_worlds("all"),
+    leaves_windows_of_worlds("alone", ranks=1, children=1),
+    leaves_windows_of_worlds("3-and-3", ranks=3, children=3, told="1", told_children="2"),
+    leaves_windows_of_worlds("children", told="0", told_children="1", options=("-t", "another world")),
+    leaves_windows_of_worlds("all-of-both", ranks=3, told="0,1,2", told_children="0,1", times=15),
+    leaves_windows_of_worlds("connected", "all connect", ranks=3, told="0,1", told_children="0,1", times=15),
+    leaves_windows_of_worlds("left-before", "all first", ranks=1, told_children="0,1", times=15),
+    leaves_windows_of_worlds("left-before-connected", "all first connect", ranks=1, told_children="0,1", times=15),
+    leaves_windows_of_worlds("no-thread", told_children="0", environment={CVAR + "LANDING_THREAD": "0"}),
+    leaves_windows_of_worlds("holds-nothing-of-ucx", options=("-c",)),
     leaves_worlds("32-children", "pairs", children=30, times=10),
     # The statistics of a child may take the place of its parent's, so the holder tells how often a rank has left.
     *(led_away(program, *words.split(), name=f"{program}-{words.split()[0]}{told and '-' + told.replace(',', '-')}",

@@ -310,6 +310,7 @@ struct Options {
     int active_steps = 1500; // per schedule: with orders and messages
     int between = 100, away = 100;
     bool group = false, copies = false, finalizes = false, hinders = false, kills = false;
+    bool left_before = false; // ranks may, before the others knew them
     bool random_orders = true;
     bool trace = false;
     bool round_robin = false; // each rank in turn, and it gets all that has arrived
@@ -351,6 +352,7 @@ struct Rank {
     };
     std::deque<Order> orders;
     uint64_t next_order = 0, asked = 0, back = 0, stopped_until = 0;
+    uint32_t first = 0;       // incarnation, which the others do not know
     uint32_t incarnation = 0; // of the last token
     uint32_t bound = 0;       // of the last that was accepted by all
     int left = 0, refused = 0;
@@ -433,6 +435,7 @@ class World {
     explicit World(const Options &o) : options(o), random(o.seed)
     {
         std::vector<char> addresses(static_cast<size_t>(o.ranks * o.vcis) * ZC_TEST_ADDRESS);
+        std::vector<uint32_t> incarnations;
         for (int i = 0; i < o.ranks; i++) {
             ranks.push_back(std::make_unique<Rank>());
             Rank &rank = *ranks.back();
@@ -442,6 +445,8 @@ class World {
             for (int v = 0; v < o.vcis; v++)
                 rank.workers.push_back(new_worker(
                     i, v, &addresses[static_cast<size_t>(i * o.vcis + v) * ZC_TEST_ADDRESS]));
+            rank.first = rank.incarnation = o.left_before ? static_cast<uint32_t>(i + 2) % 4 : 0;
+            incarnations.push_back(rank.first);
             rank.next_order = below(static_cast<uint64_t>(options.between) * 2 + 1);
             rank.weight = options.slow_ranks && one_in(3) ? 1 : 8;
         }
@@ -451,7 +456,7 @@ class World {
         options.fail_all = options.fail_sends = 0;
         for (auto &rank : ranks) {
             rank->code->init(&calls, rank.get(), rank->number, o.ranks, o.vcis, addresses.data(),
-                             rank->workers.data(), o.nodes, o.bulk, o.seconds);
+                             incarnations.data(), rank->workers.data(), o.nodes, o.bulk, o.seconds);
             rank->has_locks = true;
             rank->threads.resize(static_cast<size_t>(o.vcis));
             for (int t = 0; t < o.vcis; t++) {
@@ -819,7 +824,7 @@ class World {
                 begin_group(rank);
             leave(rank.number, known);
         } else if (rank.state == Rank::Away && step_number >= rank.back && rank.orders.empty()) {
-            if (!rank.is_stale_given && one_in(4)) {
+            if (!rank.is_stale_given && rank.bound == rank.incarnation && one_in(4)) {
                 say("holder of %d: BIND %u, which is stale", rank.number, rank.incarnation);
                 rank.is_stale_given = true;
                 rank.orders.push_back({MPIDI_ZC_ORDER_BIND, rank.incarnation});
@@ -909,7 +914,8 @@ class World {
         for (const auto &other : ranks) {
             if (other->number == rank.number)
                 continue;
-            if (other->incarnation != rank.code->incarnation(other->number))
+            const uint32_t known = other->incarnation == other->first ? 0 : other->incarnation;
+            if (known != rank.code->incarnation(other->number))
                 continue; // it has the address of one that has gone
             char to[ZC_TEST_ADDRESS];
             write_address(other->workers[0], to);
@@ -1930,6 +1936,7 @@ Options options_of(uint64_t seed)
     if (o.vcis > 1)
         o.seconds *= 2; // a rank looks at each VCI in two of three steps
     o.stalls = below(2) == 0;
+    o.left_before = below(2) == 0;
     return o;
 }
 
@@ -2099,6 +2106,40 @@ TEST_F(PathScenario, FirstContactOfAnotherVci)
                     await(world, mover, Rank::Idle);
                 }
                 end(world, "%d ranks, %u, after %d", ranks, what, after);
+            }
+        }
+    }
+}
+
+// The first key to memory of a rank that has left before the others knew it is of a later
+// incarnation than they know of, and is as good as any. When it has left once more there is
+// another.
+TEST_F(PathScenario, KeyOfOneThatHasLeftBefore)
+{
+    for (int ranks = 2; ranks <= 3; ranks++) {
+        for (int window = 0; window < ZC_TEST_WINDOWS; window++) {
+            for (int mover = 0; mover < 2; mover++) {
+                for (uint64_t seed = 1; seed <= 12; seed++) {
+                    Options o = quiet(ranks, seed);
+                    o.traffic = 0;
+                    o.left_before = true;
+                    World world(o);
+                    const auto is_put = [&] {
+                        const auto before = statistics.puts;
+                        for (int i = 0; i < 20 && statistics.puts == before; i++) {
+                            world.act(0, {Rank::PutTo, 1, window});
+                            world.steps(10);
+                        }
+                        return statistics.puts > before;
+                    };
+                    EXPECT_TRUE(is_put()) << ranks << " ranks, seed " << seed;
+                    world.leave(mover);
+                    await(world, mover, Rank::Away);
+                    world.come_back(mover);
+                    await(world, mover, Rank::Idle);
+                    EXPECT_TRUE(is_put()) << ranks << " ranks, seed " << seed << ", again";
+                    end(world, "%d ranks, window %d, %d leaves", ranks, window, mover);
+                }
             }
         }
     }

@@ -454,7 +454,7 @@ void ucp_rkey_destroy(ucp_rkey_h key)
 }
 
 /* All windows have all ranks. */
-static void make_windows(void)
+static void make_windows(const uint32_t *incarnations)
 {
     static struct {
         int local_size;
@@ -474,10 +474,10 @@ static void make_windows(void)
         own.keys[w] = ++own.registered;
         for (int rank = 0; rank < MPIR_Process.size; rank++) {
             MPIDI_ZC_target_t *target = &MPIDI_ZC_WIN(win).targets[rank];
-            target->world_rank = rank;
+            target->path = rank;
             if (rank != MPIR_Process.rank) {
                 target->packed = (const char *)&first[w];
-                MPIDI_ZC_windows_keep(win, rank, target->packed, 0);
+                MPIDI_ZC_windows_keep(win, rank, target->packed, incarnations[rank]);
             }
         }
     }
@@ -872,8 +872,8 @@ void MPIDI_ZC_progress_all(void)
 }
 
 static void init(const zc_test_world_t *world, void *self, int rank, int size, int vcis,
-                 const char *addresses, const ucp_worker_h *workers, int nodes, zc_test_bulk_t bulk,
-                 int seconds)
+                 const char *addresses, const uint32_t *incarnations, const ucp_worker_h *workers,
+                 int nodes, zc_test_bulk_t bulk, int seconds)
 {
     memset(&own, 0, sizeof own);
     own.world = world;
@@ -908,7 +908,8 @@ static void init(const zc_test_world_t *world, void *self, int rank, int size, i
         use_worker(v, workers[v]);
     }
     MPIDI_ZC_end_job_if(MPIDI_ZC_detach_init());
-    make_windows();
+    MPIDI_ZC_path_set_own_incarnation(incarnations[rank]);
+    make_windows(incarnations);
 }
 
 static void end(void)

@@ -79,10 +79,11 @@ typedef struct {
 
 typedef struct {
     /* Begins anew. @addresses: of the VCIs of all ranks, one after the other on so many @nodes.
-     * @seconds: until LEAVE is refused. */
+     * @incarnations: of all ranks; one that is not 0 is of a rank that has left before the others
+     * knew it, as those of other worlds may have. @seconds: until LEAVE is refused. */
     void (*init)(const zc_test_world_t *world, void *self, int rank, int size, int vcis,
-                 const char *addresses, const ucp_worker_h *workers, int nodes, zc_test_bulk_t bulk,
-                 int seconds);
+                 const char *addresses, const uint32_t *incarnations, const ucp_worker_h *workers,
+                 int nodes, zc_test_bulk_t bulk, int seconds);
     /* Progress on all VCIs. @lands: by the landing thread, while no other thread is in MPI. */
     void (*step)(bool lands);
     void (*finalize)(void); /* the program is in MPI_Finalize from here on */
