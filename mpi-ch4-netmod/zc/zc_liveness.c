@@ -3,6 +3,7 @@
 #include <arpa/inet.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <pthread.h>
 #include <sys/socket.h>
 #include <time.h>
 #include <unistd.h>
@@ -60,6 +61,8 @@ typedef struct {
 } candidate_t;
 
 struct MPIDI_ZC_liveness {
+    struct MPIDI_ZC_liveness *next;
+    int users;
     state_t state;
     bool counted;               /* as unwatched */
     int fd;                     /* of the holder; -1: SEEKING, UNWATCHED */
@@ -70,6 +73,9 @@ struct MPIDI_ZC_liveness {
     candidate_t candidates[MOST_HOSTS];
     char hosts[];
 };
+
+static MPIDI_ZC_liveness_t *watches;
+static pthread_mutex_t watches_lock = PTHREAD_MUTEX_INITIALIZER;
 
 static uint64_t now_ms(void)
 {
@@ -95,24 +101,72 @@ static void note_unwatched(MPIDI_ZC_liveness_t * watch, const char *why)
     }
 }
 
+/* Returns what watches the holder with @token, for one more user, or NULL. */
+static MPIDI_ZC_liveness_t *find(uint64_t token)
+{
+    pthread_mutex_lock(&watches_lock);
+    MPIDI_ZC_liveness_t *watch = watches;
+    while (watch && watch->lives.token != token) {
+        watch = watch->next;
+    }
+    if (watch) {
+        watch->users++;
+    }
+    pthread_mutex_unlock(&watches_lock);
+    return watch;
+}
+
+static void add(MPIDI_ZC_liveness_t * watch)
+{
+    pthread_mutex_lock(&watches_lock);
+    watch->next = watches;
+    watches = watch;
+    pthread_mutex_unlock(&watches_lock);
+}
+
+/* Takes @watch out, if that was its last user. */
+static bool is_last(MPIDI_ZC_liveness_t * watch)
+{
+    MPIDI_ZC_liveness_t **at = &watches;
+
+    pthread_mutex_lock(&watches_lock);
+    const bool last = --watch->users == 0;
+    while (last && *at != watch) {
+        at = &(*at)->next;
+    }
+    if (last) {
+        *at = watch->next;
+    }
+    pthread_mutex_unlock(&watches_lock);
+    return last;
+}
+
 MPIDI_ZC_liveness_t *MPIDI_ZC_liveness_watch(const void *offer, size_t length)
 {
     MPIDI_ZC_liveness_t *watch = NULL;
+    MPIDI_ZC_lives_t lives;
 
-    if (length < sizeof(watch->lives)) {
+    if (length < sizeof(lives)) {
         note_unwatched(NULL, "its holder takes no connections");
         return NULL;
     }
-    const size_t hosts = length - sizeof(watch->lives);
+    memcpy(&lives, offer, sizeof(lives));
+    watch = find(lives.token);
+    if (watch) {
+        return watch;
+    }
+    const size_t hosts = length - sizeof(lives);
     watch = MPL_malloc(sizeof(*watch) + hosts, MPL_MEM_OTHER);
     if (!watch) {
         note_unwatched(NULL, "there is no memory");
         return NULL;
     }
-    *watch = (MPIDI_ZC_liveness_t) {.state = SEEKING,.fd = -1,.begun = now_ms() };
-    memcpy(&watch->lives, offer, sizeof(watch->lives));
-    memcpy(watch->hosts, (const char *) offer + sizeof(watch->lives), hosts);
+    *watch = (MPIDI_ZC_liveness_t) {
+        .users = 1,.state = SEEKING,.fd = -1,.begun = now_ms(),.lives = lives
+    };
+    memcpy(watch->hosts, (const char *) offer + sizeof(lives), hosts);
     watch->host = (MPIDI_ZC_host_t) {.list = watch->hosts,.length = hosts };
+    add(watch);
     return watch;
 }
 
@@ -232,7 +286,7 @@ bool MPIDI_ZC_liveness_is_over(MPIDI_ZC_liveness_t * watch)
 
 void MPIDI_ZC_liveness_forget(MPIDI_ZC_liveness_t * watch)
 {
-    if (!watch) {
+    if (!watch || !is_last(watch)) {
         return;
     }
     close_candidates(watch);

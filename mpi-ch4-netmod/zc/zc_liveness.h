@@ -24,7 +24,10 @@
  * one before (as RFC 8305 has it). What is unwatched, or has not been found after some time, is waited for
  * as long as it is away: it is counted (`unwatched`), and reported once.
  *
- * All functions are called inside the lock of VCI 0, or by the landing thread inside the gate. */
+ * The paths to a process, one for each VCI, share what they watch.
+ *
+ * All functions are called inside the locks of all VCIs, or by the landing thread inside the gate, unless their
+ * comment says otherwise. */
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -46,14 +49,15 @@ size_t MPIDI_ZC_liveness_offer(const void **offer);
 
 typedef struct MPIDI_ZC_liveness MPIDI_ZC_liveness_t;
 
-/* Begins to watch the process that has sent the @offer, @length bytes long and at any alignment. NULL: there
- * is no memory, which is counted. */
+/* Begins to watch the process that has sent the @offer, @length bytes long and at any alignment, unless that is
+ * watched already. NULL: there is no memory, which is counted. */
 MPIDI_ZC_liveness_t *MPIDI_ZC_liveness_watch(const void *offer, size_t length);
 
 /* Has the process ended? It looks every few milliseconds, however often it is called. */
 bool MPIDI_ZC_liveness_is_over(MPIDI_ZC_liveness_t * watch);
 
-/* @watch: may be NULL. */
+/* Forgets @watch, which may be NULL, when it has been called as often as MPIDI_ZC_liveness_watch() has returned it.
+ * It is called inside the lock of any VCI, in callbacks of UCP, too. */
 void MPIDI_ZC_liveness_forget(MPIDI_ZC_liveness_t * watch);
 
 #endif /* ZC_LIVENESS_H_INCLUDED */

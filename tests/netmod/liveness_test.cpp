@@ -354,6 +354,44 @@ TEST_F(Liveness, WhatIsWatchedIsForgotten)
     MPIDI_ZC_liveness_forget(nullptr);
 }
 
+TEST_F(Liveness, TwoThatWatchTheSameHolderShareAConnection)
+{
+    taker holder(kAddress);
+    begin(holder.port, {host(kAddress)});
+    MPIDI_ZC_liveness_t *first = watch;
+    begin(holder.port, {host(kAddress)});
+    EXPECT_EQ(watch, first);
+    EXPECT_TRUE(lives()); /* it connects */
+    holder.take();
+    EXPECT_TRUE(lives());
+    MPIDI_ZC_liveness_forget(first);
+    EXPECT_TRUE(lives());
+    holder.end();
+    EXPECT_TRUE(ends());
+    EXPECT_EQ(unwatched(), 0u);
+}
+
+TEST_F(Liveness, WhatTwoWatchIsForgottenByBoth)
+{
+    taker holder(kAddress);
+    begin(holder.port, {host(kAddress)});
+    MPIDI_ZC_liveness_t *first = watch;
+    begin(holder.port, {host(kAddress)});
+    EXPECT_TRUE(lives()); /* it connects */
+    holder.take();
+    EXPECT_TRUE(lives());
+    MPIDI_ZC_liveness_forget(first);
+    MPIDI_ZC_liveness_forget(watch);
+    watch = nullptr;
+    EXPECT_TRUE(holder.is_closed());
+    begin(holder.port, {host(kAddress)});
+    EXPECT_NE(watch, nullptr);
+    EXPECT_TRUE(lives());
+    holder.take(); /* anew */
+    holder.end();
+    EXPECT_TRUE(ends());
+}
+
 TEST(LivenessOffer, IsOfTheHostWhereTheHolderIs)
 {
     const void *offer = nullptr;
