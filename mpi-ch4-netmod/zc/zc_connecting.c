@@ -21,6 +21,16 @@ static void count_call(int change)
     }
 }
 
+void MPIDI_ZC_connecting_begin(void)
+{
+    count_call(1);
+}
+
+void MPIDI_ZC_connecting_done(void)
+{
+    count_call(-1);
+}
+
 static void count_port(int change)
 {
     __atomic_add_fetch(&now.ports, change, __ATOMIC_SEQ_CST);

@@ -10,7 +10,10 @@
  *     call ends;
  *   - a process does not leave in such a call (patch 0120). No leader's call ends before all
  *     processes of its communicator have begun theirs, since they agree on a context;
- *   - nor does it while it has a port open, since that has its address in its name.
+ *   - nor does it while it has a port open, since that has its address in its name;
+ *   - nor while its communicator gets a VCI for which addresses are exchanged (zc_foreign_vcis.h). No such call
+ *     ends before all its processes have made their connections of that VCI, so each knows the others there when
+ *     one of them leaves.
  *
  * The first function is called in MPI_Init, the second in MPI_Finalize; any thread may call the others. */
 
@@ -18,6 +21,10 @@
 
 void MPIDI_ZC_connecting_init(void);
 void MPIDI_ZC_connecting_end(void);
+
+/* The caller, which has no lock of a VCI, is in such a call from here on, or not any more. */
+void MPIDI_ZC_connecting_begin(void);
+void MPIDI_ZC_connecting_done(void);
 
 /* Is a thread of this process in such a call? */
 bool MPIDI_ZC_connecting(void);

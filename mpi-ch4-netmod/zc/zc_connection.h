@@ -26,8 +26,7 @@ typedef struct MPIDI_ZC_foreign {
     size_t upid_length;
     int node;
     uint64_t other;             /* the number of the peer's messages; 0: no HELLO has arrived */
-    bool has_vcis;              /* HELLO: the peer has several */
-    bool knows_not;             /* likewise: of processes that leave, without DETACH */
+    bool knows_not;             /* HELLO: of processes that leave, without DETACH */
     MPIDI_ZC_hello_t *hello;    /* owned; UCP reads it until it is sent */
     ucp_ep_h net_ep;            /* over the network; NULL: not open */
     ucp_ep_h shm_ep;            /* over shared memory, or NULL */
@@ -40,8 +39,9 @@ typedef struct MPIDI_ZC_foreign {
     struct MPIDI_ZC_foreign **others;   /* VCI 0: the connections of the others from 1 on, NULL while
                                          * there are none: zc_foreign_vcis.h; owned */
     struct MPIDI_ZC_foreign *next_given_up, *next_lost;
-    int path;                   /* VCI 0: its number, or -1: zc_foreign_path.h */
+    int path;                   /* its number, or -1: zc_foreign_path.h */
     bool told_lost;             /* other VCIs than 0; inside the lock of VCI 0 */
+    bool first_lost;            /* likewise: VCI 0's connection to the process is lost, and so will this one be */
     /* requests of CH4's: zc_foreign.h */
     MPIR_Request *await_answer, *await_ack, *await_part;
 

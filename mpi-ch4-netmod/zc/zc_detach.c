@@ -373,7 +373,8 @@ static bool is_due(void)
         return true;
     }
     if (MPIDI_ZC_global.in_landing_thread &&
-        (MPIDI_ZC_paths_may_step() || (rank.state == LEAVING && MPIDI_ZC_paths_silent() < 0))) {
+        (MPIDI_ZC_paths_may_step() || MPIDI_ZC_paths_have_early() ||
+         (rank.state == LEAVING && MPIDI_ZC_paths_silent() < 0))) {
         return true;
     }
     if (!is_later(&now)) {
@@ -384,12 +385,23 @@ static bool is_due(void)
     }
     rank.looked = now;
     /* A connection may be lost, and there is a deadline. */
-    return rank.state != ATTACHED || MPIDI_ZC_paths_may_step();
+    return rank.state != ATTACHED || MPIDI_ZC_paths_may_step() || MPIDI_ZC_paths_have_early() ||
+        MPIDI_ZC_foreign_path_waits();
+}
+
+/* Paths to other worlds wait for messages on other VCIs as well, where nobody may look: a thread that waits on
+ * the first one looks there in one of 256 rounds, each of which may take milliseconds on a busy machine. */
+static void look_on_other_vcis(void)
+{
+    for (int v = 1; v < MPIDI_global.n_vcis && !MPIDI_ZC_paths_to_worlds_open(); v++) {
+        (void) MPIDI_ZC_worker_progress(&MPIDI_ZC_VCI(v));
+    }
 }
 
 /* All steps that are possible. */
 static void take_steps(void)
 {
+    look_on_other_vcis();
     MPIDI_ZC_paths_progress();
     switch (rank.state) {
         case ATTACHED:

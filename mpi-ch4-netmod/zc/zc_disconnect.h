@@ -5,7 +5,8 @@
 /* This file ends connections to processes of other worlds.
  *
  * CH4 gives a connection up when the last communicator across it is freed, on each side at its own
- * time. A side then sends a FIN on each of its endpoints, and nothing follows it. The side closes
+ * time. A side then sends a FIN on each of its endpoints, and nothing follows it, but that it does not
+ * let the peer leave (zc_path.h). The side closes
  * the endpoints when nothing more can arrive and nothing is under way:
  *
  *   what this side sends: MPIDI_ZC_fin_t         what it receives: MPIDI_ZC_peer_fin_t

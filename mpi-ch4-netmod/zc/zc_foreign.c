@@ -357,7 +357,7 @@ static void peer_failed(void *arg, ucp_ep_h ep, ucs_status_t status)
 {
     const MPIDI_ZC_foreign_t *f = arg;
 
-    if (f->path < 0 || !MPIDI_ZC_path_expects_loss(f->path, 0, ep)) {
+    if (f->path < 0 || !MPIDI_ZC_path_expects_loss(f->path, f->vci, ep)) {
         MPIDI_ZC_foreign_lost(arg);
     }
 }
@@ -405,7 +405,6 @@ static int send_hello(MPIDI_ZC_foreign_t * f)
     *f->hello = (MPIDI_ZC_hello_t) {
         .number = f->link.number,
         .version = MPIDI_ZC_WIRE_VERSION,
-        .nr_vcis = MPIDI_global.n_vcis,
         .detaches = MPIDI_ZC_global.paths != NULL,
     };
     memcpy(f->hello + 1, vci->net, upid_length);
@@ -528,7 +527,7 @@ MPIDI_ZC_foreign_t *MPIDI_ZC_foreign_new(int vci, const MPIDI_ZC_upid_t * upid, 
     f->vci = vci;
     f->node = -1;
     f->avtid = f->lpid = -1;
-    f->path = vci == 0 ? MPIDI_ZC_path_add(f) : -1;
+    f->path = MPIDI_ZC_path_add(f, vci);
     f->link.number &= ~MPIDI_ZC_FOREIGN_VCI_MASK;
     f->link.number |= MPIDI_ZC_FOREIGN | (uint64_t) vci << MPIDI_ZC_FOREIGN_VCI_SHIFT;
     MPIDI_ZC_table_add(&selves[vci], &f->link);
@@ -586,7 +585,6 @@ MPIDI_ZC_foreign_t *MPIDI_ZC_foreign_greeted(const MPIDI_ZC_upid_t * upid, size_
     }
     if (found) {
         found->other = hello->number;
-        found->has_vcis = hello->nr_vcis > 1;
         found->knows_not = !hello->detaches;
     }
     return found;

@@ -3,6 +3,7 @@
 #include "zc_connection.h"
 #include "zc_foreign.h"
 #include "zc_foreign_path.h"
+#include "zc_foreign_vcis.h"
 #include "zc_path.h"
 #include "zc_path_message.h"
 
@@ -19,11 +20,7 @@ int MPIDI_ZC_foreign_path_of_sender(uint64_t sender)
 
 int MPIDI_ZC_foreign_path_of_self(uint64_t self)
 {
-    const MPIDI_ZC_foreign_t *f = MPIDI_ZC_connections[0];
-
-    while (f && f->link.number != self) {
-        f = f->next;
-    }
+    const MPIDI_ZC_foreign_t *f = MPIDI_ZC_foreign_of_self(self);
     return f ? f->path : -1;
 }
 
@@ -50,6 +47,16 @@ MPIDI_ZC_addr_t *MPIDI_ZC_foreign_path_peer(const MPIDI_ZC_foreign_t * f)
 bool MPIDI_ZC_foreign_path_is_over(const MPIDI_ZC_foreign_t * f)
 {
     return !f->process || f->failed || MPIDI_ZC_disconnect_is_done(f);
+}
+
+bool MPIDI_ZC_foreign_path_first_is_lost(const MPIDI_ZC_foreign_t * f)
+{
+    return f->first_lost;
+}
+
+bool MPIDI_ZC_foreign_path_is_given_up(const MPIDI_ZC_foreign_t * f)
+{
+    return f->avtid < 0 && f->disconnect.fin != MPIDI_ZC_FIN_NONE;
 }
 
 bool MPIDI_ZC_foreign_path_has_all(const MPIDI_ZC_foreign_t * f, uint32_t next)
@@ -122,22 +129,27 @@ void MPIDI_ZC_foreign_path_refused(MPIDI_ZC_foreign_t * f, ucs_status_t status)
     MPIDI_ZC_foreign_refused(f, status);
 }
 
-static bool fin_waits;
+static bool fin_waits;          /* atomic */
+
+static void set_waits(bool waits)
+{
+    __atomic_store_n(&fin_waits, waits, __ATOMIC_RELAXED);
+}
 
 void MPIDI_ZC_foreign_path_postpone(void)
 {
-    fin_waits = true;
+    set_waits(true);
 }
 
 bool MPIDI_ZC_foreign_path_waits(void)
 {
-    return fin_waits;
+    return __atomic_load_n(&fin_waits, __ATOMIC_RELAXED);
 }
 
-/* Returns one that may be sent or answered, or NULL. */
-static MPIDI_ZC_foreign_t *find_settleable(void)
+/* Returns one of @vci that may be sent or answered, or NULL. */
+static MPIDI_ZC_foreign_t *find_settleable(int vci)
 {
-    for (MPIDI_ZC_foreign_t * f = MPIDI_ZC_connections[0]; f; f = f->next) {
+    for (MPIDI_ZC_foreign_t * f = MPIDI_ZC_connections[vci]; f; f = f->next) {
         const bool answers = f->disconnect.unanswered && MPIDI_ZC_sender_is_ready(f->other);
         if ((f->disconnect.postponed || answers) && MPIDI_ZC_path_is_open(f->path)) {
             return f;
@@ -146,65 +158,80 @@ static MPIDI_ZC_foreign_t *find_settleable(void)
     return NULL;
 }
 
-static bool any_waits(void)
-{
-    bool any = false;
-
-    for (const MPIDI_ZC_foreign_t * f = MPIDI_ZC_connections[0]; f; f = f->next) {
-        any = any || f->disconnect.postponed || f->disconnect.unanswered;
-    }
-    return any;
-}
-
-void MPIDI_ZC_foreign_path_settle(void)
+/* Sends and answers those of @vci that may be. */
+static void settle(int vci)
 {
     MPIDI_ZC_foreign_t *f;
 
-    if (MPIDI_ZC_path_messages_wait()) {
-        return;                 /* something could not be sent */
-    }
     /* Each may free connections. */
-    while (fin_waits && (f = find_settleable()) != NULL) {
+    while ((f = find_settleable(vci)) != NULL) {
         if (f->disconnect.postponed) {
             MPIDI_ZC_disconnect(f);
         } else {
             MPIDI_ZC_disconnect_answer(f);
         }
     }
-    fin_waits = fin_waits && any_waits();
+}
+
+static bool any_waits(void)
+{
+    for (int v = 0; v < MPIDI_global.n_vcis; v++) {
+        for (const MPIDI_ZC_foreign_t * f = MPIDI_ZC_connections[v]; f; f = f->next) {
+            if (f->disconnect.postponed || f->disconnect.unanswered) {
+                return true;
+            }
+        }
+    }
+    return false;
+}
+
+void MPIDI_ZC_foreign_path_settle(void)
+{
+    if (MPIDI_ZC_path_messages_wait() || !MPIDI_ZC_foreign_path_waits()) {
+        return;                 /* something could not be sent, or none waits */
+    }
+    for (int v = 0; v < MPIDI_global.n_vcis; v++) {
+        settle(v);
+    }
+    set_waits(any_waits());     /* what one does may make another one wait */
 }
 
 /* It would not answer PAUSE, and this process would wait for that in vain. */
 #define WITHOUT_DETACH "a process of another world was started without zc-hold, or MPIR_CVAR_CH4_ZC_DETACH=1"
 
-const char *MPIDI_ZC_foreign_path_obstacle(bool *passes)
+/* The same of the connections of @vci. */
+static const char *obstacle_on(int vci, bool *passes)
 {
-    *passes = true;
-    MPIDI_ZC_disconnect_progress(0);
-    if (MPIDI_ZC_disconnect_is_closing(0)) {
+    /* Those that VCI 0 has given up may be on a list (zc_foreign_vcis.h). */
+    MPIDI_ZC_foreign_vcis_end(&MPIDI_ZC_VCI(vci));
+    if (MPIDI_ZC_disconnect_is_closing(vci)) {
         return "a connection to another world is being closed";
     }
-    for (int v = 1; v < MPIDI_global.n_vcis; v++) {
-        if (MPIDI_ZC_connections[v]) {
-            *passes = false;
-            return "it has several VCIs, and is connected to another world";
-        }
-    }
-    for (const MPIDI_ZC_foreign_t * f = MPIDI_ZC_connections[0]; f; f = f->next) {
+    for (const MPIDI_ZC_foreign_t * f = MPIDI_ZC_connections[vci]; f; f = f->next) {
         if (f->path < 0) {
             *passes = false;
-            return MPIDI_global.n_vcis > 1 ? "it has several VCIs, and is connected to another world" :
-                "there is no memory for a path to another world";
+            return "there is no memory for a path to another world";
         }
         if (!MPIDI_ZC_foreign_path_is_over(f) &&
             (f->avtid < 0 || f->disconnect.fin != MPIDI_ZC_FIN_NONE ||
              MPIDI_ZC_disconnect_peer_has_finished(f))) {
             return "it connects to another world, or parts from it";
         }
-        if (!MPIDI_ZC_foreign_path_is_over(f) && (f->knows_not || f->has_vcis)) {
+        if (!MPIDI_ZC_foreign_path_is_over(f) && f->knows_not) {
             *passes = false;
-            return f->knows_not ? WITHOUT_DETACH : "a process of another world has several VCIs";
+            return WITHOUT_DETACH;
         }
     }
-    return MPIDI_ZC_paths_foreign_obstacle(passes);
+    return NULL;
+}
+
+const char *MPIDI_ZC_foreign_path_obstacle(bool *passes)
+{
+    const char *why = NULL;
+
+    *passes = true;
+    for (int v = 0; !why && v < MPIDI_global.n_vcis; v++) {
+        why = obstacle_on(v, passes);
+    }
+    return why ? why : MPIDI_ZC_paths_foreign_obstacle(passes);
 }

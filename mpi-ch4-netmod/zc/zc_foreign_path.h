@@ -3,10 +3,11 @@
 #define ZC_FOREIGN_PATH_H_INCLUDED
 
 /* What a path (zc_path.h) needs of the connection to a process of another world (zc_foreign.h), whose
- * structure it does not know. Such a path is there as long as the connection.
+ * structure it does not know. Such a path is there as long as the connection; a process has one for each VCI
+ * on which there are communicators with it.
  *
- * All functions are called inside the lock of VCI 0, outside callbacks of UCP unless their comment says
- * otherwise. */
+ * All functions are called inside the lock of the connection's VCI, or those of all if they have none, and
+ * outside callbacks of UCP unless their comment says otherwise. */
 
 #include "zc_impl.h"
 
@@ -34,6 +35,12 @@ MPIDI_ZC_addr_t *MPIDI_ZC_foreign_path_peer(const struct MPIDI_ZC_foreign *forei
 /* Is the process lost, or have both sides parted? Then nothing more is sent on the path, nor comes. */
 bool MPIDI_ZC_foreign_path_is_over(const struct MPIDI_ZC_foreign *foreign);
 
+/* Is the connection of the first VCI to the process lost? Then this one, of another VCI, is going to be. */
+bool MPIDI_ZC_foreign_path_first_is_lost(const struct MPIDI_ZC_foreign *foreign);
+
+/* Has CH4 given it up, and does this side send nothing over it any more? */
+bool MPIDI_ZC_foreign_path_is_given_up(const struct MPIDI_ZC_foreign *foreign);
+
 /* Have all messages up to the number @next arrived? */
 bool MPIDI_ZC_foreign_path_has_all(const struct MPIDI_ZC_foreign *foreign, uint32_t next);
 
@@ -58,10 +65,10 @@ void MPIDI_ZC_foreign_path_lose(struct MPIDI_ZC_foreign *foreign);
 void MPIDI_ZC_foreign_path_refused(struct MPIDI_ZC_foreign *foreign, ucs_status_t status);
 
 /* A FIN (zc_disconnect.h) is neither sent nor answered while the path is not open, or something that has
- * come on it is not handled: notes that one waits. It is called in callbacks, too. */
+ * come on it is not handled: notes that one waits. Any thread may call this, in callbacks, too. */
 void MPIDI_ZC_foreign_path_postpone(void);
 
-/* Does one? */
+/* Does one? Any thread may call this. */
 bool MPIDI_ZC_foreign_path_waits(void);
 
 /* Sends and answers those whose paths are open. All that has come on paths has been handled. */

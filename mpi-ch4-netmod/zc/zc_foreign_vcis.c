@@ -2,8 +2,10 @@
 #include <mpidimpl.h>
 #include "zc_foreign_vcis.h"
 #include "zc_addresses.h"
+#include "zc_connecting.h"
 #include "zc_connection.h"
 #include "zc_foreign.h"
+#include "zc_path.h"
 #include "zc_processors.h"
 #include "zc_upid.h"
 
@@ -65,8 +67,10 @@ void MPIDI_ZC_foreign_vcis_end(MPIDI_ZC_vci_t * vci)
 
     while (lost) {
         MPIDI_ZC_foreign_t *next = lost->next_lost;
-        if (!lost->net_ep) {
-            MPIDI_ZC_foreign_lost(lost);        /* UCX tells of the others, after what they have sent */
+        lost->first_lost = true;
+        /* UCX tells of the others, after what they have sent; but not of what was about to leave. */
+        if (!lost->net_ep || MPIDI_ZC_path_is_away(lost->path)) {
+            MPIDI_ZC_foreign_lost(lost);
         }
         lost = next;
     }
@@ -330,7 +334,9 @@ int MPIDI_ZC_foreign_vcis_choose(MPIR_Comm * comm, int *seq)
     const int vci = first[0] % __builtin_popcount(vcis[0]);
     int failed = 0;
     if (vci > 0 && !(vcis[1] & (uint32_t) 1 << vci)) {
+        MPIDI_ZC_connecting_begin();
         mpi_errno = connect_all(comm, vci, &failed);
+        MPIDI_ZC_connecting_done();
         MPIR_ERR_CHECK(mpi_errno);
     }
     *seq = failed ? 0 : vci;

@@ -20,7 +20,8 @@
  *   CH4's address vector ──▶ foreign, of VCI 0 ──▶ others: foreign of VCI 1, 2, ...
  *                              lane                          address: lane
  *
- * Where the first process has one VCI, which all can know from the MPI_Bcast, that is all.
+ * Where the first process has one VCI, which all can know from the MPI_Bcast, that is all. No process leaves
+ * while addresses are exchanged (zc_connecting.h).
  *
  * The connections of a process end with that of VCI 0, and are lost with it when it has died. The thread
  * that finds that out has the lock of VCI 0, and may have one of another VCI's, so the others are put on

@@ -1,24 +1,38 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include <mpidimpl.h>
+#include <pthread.h>
 #include "zc_path.h"
 #include "zc_address_list.h"
 #include "zc_anchor.h"
 #include "zc_arrival.h"
+#include "zc_connecting.h"
 #include "zc_foreign.h"
 #include "zc_foreign_path.h"
 #include "zc_path_message.h"
 #include "zc_peer.h"
 #include "zc_windows.h"
 
+/* What MPIDI_ZC_global.paths points into. */
+typedef struct table {
+    struct table *older;        /* outgrown, but who has the lock of another VCI may be reading it; owned */
+    int room;
+    MPIDI_ZC_path_t *paths[];
+} table_t;
+
 static struct {
+    table_t *table;
     int nr;                     /* numbers of paths; the paths of some may be NULL */
-    int nr_closed;              /* paths that are not OPEN */
+    int nr_closed;              /* atomic: paths that are not OPEN */
+    int nr_foreign_closed;      /* atomic: of those, to other worlds */
     bool held;                  /* nobody may leave */
-    uint32_t nr_early;          /* messages that wait until CH4 knows their sender */
+    uint32_t nr_early;          /* atomic: messages that wait until CH4 knows their sender */
     uint32_t round;             /* of this process's attempts, and it may stay; 0: it does not leave */
     bool binds;                 /* it has come back, and not all paths are open */
     bool refuses_all;
 } paths;
+
+/* Of the table: connections to other worlds begin and end on any VCI. */
+static pthread_mutex_t table_lock = PTHREAD_MUTEX_INITIALIZER;
 
 static bool is_rank(int number)
 {
@@ -45,6 +59,35 @@ static MPIDI_ZC_lane_t *lane_on(int number, int vci)
     return likely(peer) ? MPIDI_ZC_lane_of(peer, vci) : NULL;
 }
 
+/* Makes a table for @room paths, which has those that there are. False: there is no memory. */
+static bool make_table(int room)
+{
+    table_t *table = MPL_calloc(1, sizeof(*table) + room * sizeof(table->paths[0]),
+                                MPL_MEM_ADDRESS);
+
+    if (!table) {
+        return false;
+    }
+    for (int number = 0; number < paths.nr; number++) {
+        table->paths[number] = MPIDI_ZC_path_of(number);
+    }
+    table->room = room;
+    table->older = paths.table;
+    paths.table = table;
+    __atomic_store_n(&MPIDI_ZC_global.paths, table->paths, __ATOMIC_RELEASE);
+    return true;
+}
+
+static void free_tables(void)
+{
+    while (paths.table) {
+        table_t *last = paths.table;
+        paths.table = last->older;
+        MPL_free(last);
+    }
+    MPIDI_ZC_global.paths = NULL;
+}
+
 int MPIDI_ZC_paths_init(void)
 {
     int mpi_errno = MPI_SUCCESS;
@@ -55,26 +98,24 @@ int MPIDI_ZC_paths_init(void)
     MPIDI_ZC_path_messages_init();
     MPIDI_ZC_anchor_init();
     MPIDI_ZC_windows_init();
-    MPIDI_ZC_global.paths = MPL_calloc(MPIR_Process.size, sizeof(*MPIDI_ZC_global.paths),
-                                       MPL_MEM_ADDRESS);
+    const bool has_table = make_table(MPIR_Process.size);
     all = MPL_calloc(MPIR_Process.size, sizeof(*all), MPL_MEM_ADDRESS);
     lanes = MPL_calloc((size_t) MPIR_Process.size * MPIDI_global.n_vcis, sizeof(*lanes),
                        MPL_MEM_ADDRESS);
-    MPIR_ERR_CHKANDJUMP(!MPIDI_ZC_global.paths || !all || !lanes, mpi_errno, MPI_ERR_OTHER,
-                        "**nomem");
+    MPIR_ERR_CHKANDJUMP(!has_table || !all || !lanes, mpi_errno, MPI_ERR_OTHER, "**nomem");
     for (int rank = 0; rank < MPIR_Process.size; rank++) {
+        all[rank].nr_lanes = MPIDI_global.n_vcis;
         all[rank].lanes = lanes + (size_t) rank * MPIDI_global.n_vcis;
-        MPIDI_ZC_global.paths[rank] = &all[rank];
+        paths.table->paths[rank] = &all[rank];
     }
     paths.nr = MPIR_Process.size;
 
   fn_exit:
     return mpi_errno;
   fn_fail:
-    MPL_free(MPIDI_ZC_global.paths);
+    free_tables();
     MPL_free(all);
     MPL_free(lanes);
-    MPIDI_ZC_global.paths = NULL;
     goto fn_exit;
 }
 
@@ -86,41 +127,59 @@ static int free_number(void)
             return number;
         }
     }
-    MPIDI_ZC_path_t **more = MPL_realloc(MPIDI_ZC_global.paths, (paths.nr + 1) * sizeof(*more),
-                                         MPL_MEM_ADDRESS);
-    if (!more) {
+    if (paths.nr == paths.table->room && !make_table(2 * paths.nr)) {
         return -1;
     }
-    MPIDI_ZC_global.paths = more;
-    more[paths.nr] = NULL;
     return paths.nr++;
 }
 
-int MPIDI_ZC_path_add(struct MPIDI_ZC_foreign *foreign)
+int MPIDI_ZC_path_add(struct MPIDI_ZC_foreign *foreign, int vci)
 {
-    /* Who has the lock of another VCI reads the table, which moves. */
-    if (!MPIDI_ZC_global.paths || MPIDI_global.n_vcis > 1) {
+    if (!MPIDI_ZC_global.paths) {
         return -1;
     }
-    const int number = free_number();
-    MPIDI_ZC_path_t *path = number < 0 ? NULL : MPL_calloc(1, sizeof(*path), MPL_MEM_ADDRESS);
-    MPIDI_ZC_path_lane_t *lane = path ? MPL_calloc(1, sizeof(*lane), MPL_MEM_ADDRESS) : NULL;
+    MPIDI_ZC_path_t *path = MPL_calloc(1, sizeof(*path), MPL_MEM_ADDRESS);
+    MPIDI_ZC_path_lane_t *lane = MPL_calloc(1, sizeof(*lane), MPL_MEM_ADDRESS);
+    int number = -1;
 
-    if (!lane) {
-        MPL_free(path);
-        return -1;
+    if (path && lane) {
+        *path = (MPIDI_ZC_path_t) {.vci = vci,.nr_lanes = 1,.foreign = foreign,.lanes = lane };
+        pthread_mutex_lock(&table_lock);
+        number = free_number();
+        if (number >= 0) {
+            paths.table->paths[number] = path;
+        }
+        pthread_mutex_unlock(&table_lock);
     }
-    path->foreign = foreign;
-    path->lanes = lane;
-    MPIDI_ZC_global.paths[number] = path;
+    if (number < 0) {
+        MPL_free(path);
+        MPL_free(lane);
+    }
     return number;
+}
+
+static void count_early(int change)
+{
+    __atomic_fetch_add(&paths.nr_early, change, __ATOMIC_RELAXED);
+}
+
+bool MPIDI_ZC_paths_have_early(void)
+{
+    return __atomic_load_n(&paths.nr_early, __ATOMIC_RELAXED) > 0;
 }
 
 static void forget_early(MPIDI_ZC_path_t * path)
 {
-    paths.nr_early -= path->early != NULL;
+    count_early(-(path->early != NULL));
     MPL_free(path->early);
     path->early = NULL;
+}
+
+/* @change: 1 or -1. */
+static void count_closed(const MPIDI_ZC_path_t * path, int change)
+{
+    __atomic_fetch_add(&paths.nr_closed, change, __ATOMIC_RELAXED);
+    __atomic_fetch_add(&paths.nr_foreign_closed, path->foreign ? change : 0, __ATOMIC_RELAXED);
 }
 
 static void forget_watch(MPIDI_ZC_path_t * path)
@@ -133,13 +192,17 @@ void MPIDI_ZC_path_remove(int number)
 {
     if (number >= 0 && MPIDI_ZC_global.paths) {
         MPIDI_ZC_path_t *path = MPIDI_ZC_path_of(number);
-        paths.nr_closed -= path->state != MPIDI_ZC_PATH_OPEN;
+        if (path->state != MPIDI_ZC_PATH_OPEN) {
+            count_closed(path, -1);
+        }
         forget_early(path);
         forget_watch(path);
         MPIDI_ZC_parked_fail(&path->lanes[0].parked, UCS_ERR_CONNECTION_RESET);
+        pthread_mutex_lock(&table_lock);
+        paths.table->paths[number] = NULL;
+        pthread_mutex_unlock(&table_lock);
         MPL_free(path->lanes);
         MPL_free(path);
-        MPIDI_ZC_global.paths[number] = NULL;
     }
 }
 
@@ -152,6 +215,13 @@ bool MPIDI_ZC_path_is_open(int number)
 {
     return number < 0 || !MPIDI_ZC_global.paths ||
         MPIDI_ZC_path_of(number)->state == MPIDI_ZC_PATH_OPEN;
+}
+
+bool MPIDI_ZC_path_is_away(int number)
+{
+    const MPIDI_ZC_path_t *path = number >= 0 && MPIDI_ZC_global.paths ?
+        MPIDI_ZC_path_of(number) : NULL;
+    return path && path->state == MPIDI_ZC_PATH_PAUSED && path->other_round;
 }
 
 int MPIDI_ZC_path_to(const MPIDI_ZC_addr_t * peer)
@@ -181,13 +251,24 @@ void MPIDI_ZC_paths_free(void)
             MPIDI_ZC_path_remove(number);
         }
     }
-    MPL_free(MPIDI_ZC_global.paths);
-    MPIDI_ZC_global.paths = NULL;
+    free_tables();
+}
+
+/* Returns what the path @number keeps of its lane on @vci. */
+static MPIDI_ZC_path_lane_t *kept_on(int number, int vci)
+{
+    return MPIDI_ZC_path_lane(MPIDI_ZC_path_of(number), vci);
+}
+
+/* Returns the number behind those of the VCIs on which @path has lanes, from @path->vci on. */
+static int end_of_vcis(const MPIDI_ZC_path_t * path)
+{
+    return path->vci + path->nr_lanes;
 }
 
 MPIDI_ZC_parked_list_t *MPIDI_ZC_path_parked(int rank, int vci)
 {
-    return &MPIDI_ZC_path_of(rank)->lanes[vci].parked;
+    return &kept_on(rank, vci)->parked;
 }
 
 /* ---- addresses ---- */
@@ -214,7 +295,7 @@ int MPIDI_ZC_path_keep_addresses(int rank, const char *list, size_t length)
     int mpi_errno = MPI_SUCCESS;
     MPIDI_ZC_path_t *path = MPIDI_ZC_path_of(rank);
     size_t first_length;
-    const char *first = MPIDI_ZC_address_list_find(list, 0, &first_length);
+    const char *first = MPIDI_ZC_address_list_find(list, path->vci, &first_length);
 
     if (path->foreign) {
         return MPIDI_ZC_foreign_path_readdress(path->foreign, first, first_length);
@@ -255,13 +336,12 @@ bool MPIDI_ZC_path_expects_loss(int rank, int vci, ucp_ep_h ep)
         return false;
     }
     MPIDI_ZC_path_t *path = MPIDI_ZC_path_of(rank);
-    if (path->state != MPIDI_ZC_PATH_PAUSED || !path->other_round ||
-        !has_endpoint(&path->lanes[vci], ep)) {
+    if (!MPIDI_ZC_path_is_away(rank) || !has_endpoint(MPIDI_ZC_path_lane(path, vci), ep)) {
         return false;
     }
-    /* Who has the lock of another VCI may not write the path. VCI 0's is lost as well. */
-    path->quiet = path->quiet || vci == 0;
-    path->lost = path->lost || vci == 0;
+    /* Who has the lock of another VCI may not write the path. The first one's is lost as well. */
+    path->quiet = path->quiet || vci == path->vci;
+    path->lost = path->lost || vci == path->vci;
     return true;
 }
 
@@ -269,7 +349,7 @@ bool MPIDI_ZC_path_expects_loss(int rank, int vci, ucp_ep_h ep)
 
 void MPIDI_ZC_path_add_bulk(int rank, int vci, ucp_ep_h ep)
 {
-    MPIDI_ZC_path_lane_t *lane = &MPIDI_ZC_path_of(rank)->lanes[vci];
+    MPIDI_ZC_path_lane_t *lane = kept_on(rank, vci);
 
     MPIR_Assert(lane->nr_bulk < 2);
     lane->bulk[lane->nr_bulk++] = ep;
@@ -278,23 +358,23 @@ void MPIDI_ZC_path_add_bulk(int rank, int vci, ucp_ep_h ep)
 void MPIDI_ZC_path_announces(int rank, int vci)
 {
     if (likely(rank >= 0)) {
-        MPIDI_ZC_path_of(rank)->lanes[vci].announced++;
+        kept_on(rank, vci)->announced++;
     }
 }
 
 void MPIDI_ZC_path_announced(int rank, int vci)
 {
-    MPIDI_ZC_path_of(rank)->lanes[vci].announced--;
+    kept_on(rank, vci)->announced--;
 }
 
 void MPIDI_ZC_path_credit_sent(int rank, int vci)
 {
-    MPIDI_ZC_path_of(rank)->lanes[vci].credits_sent++;
+    kept_on(rank, vci)->credits_sent++;
 }
 
 void MPIDI_ZC_path_credit_received(int rank, int vci)
 {
-    MPIDI_ZC_path_of(rank)->lanes[vci].credits_received++;
+    kept_on(rank, vci)->credits_received++;
 }
 
 static void endpoint_flushed(void *request, ucs_status_t status, void *user_data)
@@ -302,6 +382,7 @@ static void endpoint_flushed(void *request, ucs_status_t status, void *user_data
     MPIDI_ZC_path_lane_t *lane = user_data;
 
     lane->flushing--;
+    lane->flush_failed = lane->flush_failed || status != UCS_OK;
     ucp_request_free(request);
 }
 
@@ -321,14 +402,16 @@ static bool begin_flush(MPIDI_ZC_path_lane_t * lane, ucp_ep_h ep)
         return true;
     }
     lane->flushing--;
-    return UCS_PTR_STATUS(request) != UCS_ERR_NO_MEMORY;
+    const ucs_status_t status = UCS_PTR_STATUS(request);
+    lane->flush_failed = lane->flush_failed || (status != UCS_OK && status != UCS_ERR_NO_MEMORY);
+    return status != UCS_ERR_NO_MEMORY;
 }
 
-/* Has UCP completed all that was sent on @lane, which is of @vci, but for what has the order of PAUSE to
+/* Has UCP completed all that was sent on @lane, which is the @nth, but for what has the order of PAUSE to
  * QUIET? */
-static bool is_flushed(MPIDI_ZC_path_lane_t * lane, int vci)
+static bool is_flushed(MPIDI_ZC_path_lane_t * lane, int nth)
 {
-    const bool flushes_first = lane->ep && (vci > 0 || lane->one_sided);
+    const bool flushes_first = lane->ep && (nth > 0 || lane->one_sided);
 
     if (lane->announced > lane->parked.nr_announced) {
         return false;
@@ -345,12 +428,14 @@ static bool is_flushed(MPIDI_ZC_path_lane_t * lane, int vci)
 /* The same of all lanes. */
 static bool all_flushed(int rank)
 {
-    bool all = true;
+    const MPIDI_ZC_path_t *path = MPIDI_ZC_path_of(rank);
+    bool all = true, failed = false;
 
-    for (int v = 0; v < MPIDI_global.n_vcis; v++) {
-        all = is_flushed(&MPIDI_ZC_path_of(rank)->lanes[v], v) && all;
+    for (int i = 0; i < path->nr_lanes; i++) {
+        all = is_flushed(&path->lanes[i], i) && all;
+        failed = failed || path->lanes[i].flush_failed;
     }
-    if (all) {
+    if (all && !failed) {
         MPIDI_ZC_windows_flushed(rank);
     }
     return all;
@@ -368,13 +453,18 @@ static void forget_others(int rank, int vci)
     if (lane) {
         MPIDI_ZC_lane_share_anew(lane);
     }
-    MPIDI_ZC_path_of(rank)->lanes[vci].nr_bulk = 0;
-    MPIDI_ZC_path_of(rank)->lanes[vci].one_sided = false;
+    kept_on(rank, vci)->nr_bulk = 0;
+    kept_on(rank, vci)->one_sided = false;
 }
 
 bool MPIDI_ZC_paths_open(void)
 {
-    return paths.nr_closed == 0;
+    return __atomic_load_n(&paths.nr_closed, __ATOMIC_RELAXED) == 0;
+}
+
+bool MPIDI_ZC_paths_to_worlds_open(void)
+{
+    return __atomic_load_n(&paths.nr_foreign_closed, __ATOMIC_RELAXED) == 0;
 }
 
 void MPIDI_ZC_paths_refuse_all(void)
@@ -386,7 +476,11 @@ void MPIDI_ZC_paths_refuse_all(void)
 
 static void set_state(MPIDI_ZC_path_t * path, MPIDI_ZC_path_state_t state)
 {
-    paths.nr_closed += (state != MPIDI_ZC_PATH_OPEN) - (path->state != MPIDI_ZC_PATH_OPEN);
+    const int change = (state != MPIDI_ZC_PATH_OPEN) - (path->state != MPIDI_ZC_PATH_OPEN);
+
+    if (change != 0) {
+        count_closed(path, change);
+    }
     path->state = state;
     if (state == MPIDI_ZC_PATH_OPEN) {
         forget_watch(path);
@@ -395,7 +489,7 @@ static void set_state(MPIDI_ZC_path_t * path, MPIDI_ZC_path_state_t state)
 
 static void park_lane(int rank, int vci)
 {
-    MPIDI_ZC_path_lane_t *kept = &MPIDI_ZC_path_of(rank)->lanes[vci];
+    MPIDI_ZC_path_lane_t *kept = kept_on(rank, vci);
     MPIDI_ZC_lane_t *lane = lane_on(rank, vci);
 
     MPIDI_ZC_bundle_end(&MPIDI_ZC_VCI(vci));
@@ -406,14 +500,15 @@ static void park_lane(int rank, int vci)
         lane->paused = true;
     }
     kept->flushes_begun = 0;
+    kept->flush_failed = false;
 }
 
-/* Parks from here on, and negotiates. The lane of VCI 0 has an endpoint, unless it parks already. */
+/* Parks from here on, and negotiates. The first lane has an endpoint, unless it parks already. */
 static void park(int rank, bool leads, uint32_t round)
 {
     MPIDI_ZC_path_t *path = MPIDI_ZC_path_of(rank);
 
-    for (int v = 0; v < MPIDI_global.n_vcis; v++) {
+    for (int v = path->vci; v < end_of_vcis(path); v++) {
         park_lane(rank, v);
     }
     path->numbered = path->complete = path->fetched = path->heard = path->quiet = false;
@@ -451,20 +546,20 @@ static void unpark(int rank)
 {
     MPIDI_ZC_path_t *path = MPIDI_ZC_path_of(rank);
 
-    for (int v = 0; v < MPIDI_global.n_vcis; v++) {
+    for (int v = path->vci; v < end_of_vcis(path); v++) {
         MPIDI_ZC_lane_t *lane = lane_on(rank, v);
         if (likely(lane)) {
-            lane->ep = path->lanes[v].ep;
+            lane->ep = kept_on(rank, v)->ep;
             lane->paused = false;
         }
-        path->lanes[v].ep = NULL;
+        kept_on(rank, v)->ep = NULL;
     }
     path->leads = path->lost = false;
     path->own_round = path->other_round = 0;
     if (is_rank(rank)) {
         set_state(path, MPIDI_ZC_PATH_OPEN);
     }
-    for (int v = 0; v < MPIDI_global.n_vcis; v++) {
+    for (int v = path->vci; v < end_of_vcis(path); v++) {
         unpark_lane(rank, v);
     }
     set_state(path, MPIDI_ZC_PATH_OPEN);        /* a FIN follows what was parked */
@@ -475,48 +570,49 @@ static void unpark(int rank)
 
 bool MPIDI_ZC_path_is_connected(int rank, int vci)
 {
-    return vci == 0 || MPIDI_ZC_path_of(rank)->lanes[vci].ep;
+    return vci == 0 || kept_on(rank, vci)->ep;
 }
 
 int MPIDI_ZC_path_connect(int rank, int vci)
 {
     return MPIDI_ZC_path_is_connected(rank, vci) ? MPI_SUCCESS :
-        MPIDI_ZC_lane_connect_first(rank, lane_on(rank, vci), vci,
-                                    &MPIDI_ZC_path_of(rank)->lanes[vci].ep);
+        MPIDI_ZC_lane_connect_first(rank, lane_on(rank, vci), vci, &kept_on(rank, vci)->ep);
 }
 
 /* ---- numbers ---- */
 
 size_t MPIDI_ZC_path_numbers(const MPIDI_ZC_path_t * path, MPIDI_ZC_path_numbers_t * numbers)
 {
-    for (int v = 0; v < MPIDI_global.n_vcis; v++) {
-        numbers[v] = (MPIDI_ZC_path_numbers_t) {
-            .messages = path->lanes[v].own_next,
-            .credits = path->lanes[v].credits_sent,
-            .connected = path->lanes[v].ep != NULL,
+    for (int i = 0; i < path->nr_lanes; i++) {
+        numbers[i] = (MPIDI_ZC_path_numbers_t) {
+            .messages = path->lanes[i].own_next,
+            .credits = path->lanes[i].credits_sent,
+            .connected = path->lanes[i].ep != NULL,
         };
     }
-    return MPIDI_global.n_vcis * sizeof(*numbers);
+    return path->nr_lanes * sizeof(*numbers);
 }
 
 /* Takes the numbers of @rank, and makes the endpoints that it has and this process has not. False: one
  * cannot be made, and the mover waits in vain, and stays. */
 static bool take_numbers(int rank, const MPIDI_ZC_path_received_t * received)
 {
+    const MPIDI_ZC_path_t *path = MPIDI_ZC_path_of(rank);
     MPIDI_ZC_path_numbers_t numbers[MPIDI_CH4_MAX_VCIS];
-    const size_t length = MPIDI_global.n_vcis * sizeof(*numbers);
+    const size_t length = path->nr_lanes * sizeof(*numbers);
 
     if (is_rank(rank) ? received->length != length : received->length < length) {
         return false;
     }
     memcpy(numbers, received->data, length);
-    for (int v = 0; v < MPIDI_global.n_vcis; v++) {
-        MPIDI_ZC_path_lane_t *lane = &MPIDI_ZC_path_of(rank)->lanes[v];
-        if (numbers[v].connected && MPIDI_ZC_path_connect(rank, v) != MPI_SUCCESS) {
+    for (int i = 0; i < path->nr_lanes; i++) {
+        MPIDI_ZC_path_lane_t *lane = &path->lanes[i];
+        /* The first lane has its endpoint. */
+        if (i > 0 && numbers[i].connected && MPIDI_ZC_path_connect(rank, i) != MPI_SUCCESS) {
             return false;
         }
-        lane->next = numbers[v].messages;
-        lane->credits_next = numbers[v].credits;
+        lane->next = numbers[i].messages;
+        lane->credits_next = numbers[i].credits;
     }
     return true;
 }
@@ -544,6 +640,17 @@ static void refuse(int rank, uint32_t round, MPIDI_ZC_refusal_t why)
     MPIDI_ZC_path_tell(rank, MPIDI_ZC_TELL_REFUSE);
 }
 
+/* What cannot be watched is counted once for a process, and not for each VCI. */
+static void watch(MPIDI_ZC_path_t * path, const MPIDI_ZC_path_received_t * pause)
+{
+    const size_t numbers = sizeof(MPIDI_ZC_path_numbers_t);     /* there is one lane */
+
+    forget_watch(path);
+    if (path->vci == 0 || pause->length > numbers) {
+        path->watch = MPIDI_ZC_liveness_watch(pause->data + numbers, pause->length - numbers);
+    }
+}
+
 static void follow(int rank, const MPIDI_ZC_path_received_t * pause)
 {
     park(rank, false, pause->message.round);
@@ -552,10 +659,7 @@ static void follow(int rank, const MPIDI_ZC_path_received_t * pause)
     }
     MPIDI_ZC_path_tell(rank, MPIDI_ZC_TELL_PARKS);
     if (!is_rank(rank)) {
-        const size_t numbers = sizeof(MPIDI_ZC_path_numbers_t); /* there is one VCI */
-        forget_watch(MPIDI_ZC_path_of(rank));
-        MPIDI_ZC_path_of(rank)->watch =
-            MPIDI_ZC_liveness_watch(pause->data + numbers, pause->length - numbers);
+        watch(MPIDI_ZC_path_of(rank), pause);
     }
 }
 
@@ -612,7 +716,7 @@ static void handle_pause(int rank, const MPIDI_ZC_path_received_t * received)
         return;
     }
     if (path->state == MPIDI_ZC_PATH_OPEN &&
-        MPIDI_ZC_lane_endpoint(peer_of(rank), &peer_of(rank)->lane, 0) != MPI_SUCCESS) {
+        MPIDI_ZC_lane_endpoint(peer_of(rank), &peer_of(rank)->lane, path->vci) != MPI_SUCCESS) {
         return;                 /* the mover waits in vain, and stays */
     }
     const bool joins = path->state != MPIDI_ZC_PATH_OPEN && message->leader_round == path->round &&
@@ -687,7 +791,7 @@ static void tell_stale(int number, const MPIDI_ZC_path_received_t * rebind)
 
 static void close_endpoints_of_lane(int rank, int vci)
 {
-    MPIDI_ZC_path_lane_t *lane = &MPIDI_ZC_path_of(rank)->lanes[vci];
+    MPIDI_ZC_path_lane_t *lane = kept_on(rank, vci);
 
     if (lane->ep) {
         close_endpoint(lane->ep, UCP_EP_CLOSE_FLAG_FORCE);
@@ -702,8 +806,10 @@ static void close_endpoints_of_lane(int rank, int vci)
 /* Closes all endpoints of @rank, which has other addresses from here on. */
 static void close_old_endpoints(int rank)
 {
+    const MPIDI_ZC_path_t *path = MPIDI_ZC_path_of(rank);
+
     MPIDI_ZC_windows_forget(rank);
-    for (int v = 0; v < MPIDI_global.n_vcis; v++) {
+    for (int v = path->vci; v < end_of_vcis(path); v++) {
         close_endpoints_of_lane(rank, v);
     }
 }
@@ -901,26 +1007,35 @@ static void handle(int rank, const MPIDI_ZC_path_received_t * received)
     }
 }
 
-/* Keeps @received, if it is a PAUSE of a process of another world that CH4 does not know yet. */
+/* Keeps @received, if it is a PAUSE of a process of another world that CH4 does not know yet. One by a connection
+ * that CH4 has given up is refused: it may last as long as CH4 on the other side wants it to. So is one by a
+ * connection that CH4 will not know: those of other VCIs are made by both sides in the same call, which may have
+ * failed at this one. */
 static bool keep_early(int number, MPIDI_ZC_path_received_t * received)
 {
     if (is_rank(number) || received->message.kind != MPIDI_ZC_TELL_PAUSE || peer_of(number)) {
         return false;
     }
+    if (MPIDI_ZC_foreign_path_is_given_up(MPIDI_ZC_path_of(number)->foreign) ||
+        (MPIDI_ZC_path_of(number)->vci > 0 && !MPIDI_ZC_connecting())) {
+        refuse(number, received->message.round, MPIDI_ZC_REFUSES_CONNECTS);
+        MPL_free(received);
+        return true;
+    }
     forget_early(MPIDI_ZC_path_of(number));
     MPIDI_ZC_path_of(number)->early = received;
-    paths.nr_early++;
+    count_early(1);
     return true;
 }
 
 static void handle_early(void)
 {
-    for (int number = MPIR_Process.size; paths.nr_early > 0 && number < paths.nr; number++) {
+    for (int number = MPIR_Process.size; MPIDI_ZC_paths_have_early() && number < paths.nr; number++) {
         MPIDI_ZC_path_t *path = MPIDI_ZC_path_of(number);
         if (path && path->early && peer_of(number)) {
             MPIDI_ZC_path_received_t *received = path->early;
             path->early = NULL;
-            paths.nr_early--;
+            count_early(-1);
             handle(number, received);
             MPL_free(received);
         }
@@ -933,7 +1048,8 @@ static int number_of(const MPIDI_ZC_path_message_t * message)
     if (!(message->sender & MPIDI_ZC_FOREIGN)) {
         return (int) message->sender;
     }
-    return message->kind == MPIDI_ZC_TELL_STALE ?
+    /* Those follow a FIN, too, with which this process forgets the sender. */
+    return message->kind == MPIDI_ZC_TELL_STALE || message->kind == MPIDI_ZC_TELL_REFUSE ?
         MPIDI_ZC_foreign_path_of_self(message->connection) :
         MPIDI_ZC_foreign_path_of_sender(message->sender);
 }
@@ -976,20 +1092,18 @@ static bool has_all_of(int rank, int vci, uint32_t next, bool * memory)
 /* Is all here that @rank has told the numbers of? */
 static bool has_all(int rank)
 {
+    MPIDI_ZC_path_t *path = MPIDI_ZC_path_of(rank);
     bool memory = true, all = true;
 
-    for (int v = 0; v < MPIDI_global.n_vcis; v++) {
-        const MPIDI_ZC_path_lane_t *lane = &MPIDI_ZC_path_of(rank)->lanes[v];
+    for (int v = path->vci; v < end_of_vcis(path); v++) {
+        const MPIDI_ZC_path_lane_t *lane = kept_on(rank, v);
         all = has_all_of(rank, v, lane->next, &memory) && all &&
             lane->credits_received == lane->credits_next;
     }
-    if (unlikely(!memory)) {
-        MPIDI_ZC_path_t *path = MPIDI_ZC_path_of(rank);
-        if (path->refusal == MPIDI_ZC_REFUSES_NOT) {
-            path->refusal = MPIDI_ZC_REFUSES_MEMORY;
-            if (path->other_round) {
-                refuse(rank, path->other_round, path->refusal);
-            }
+    if (unlikely(!memory) && path->refusal == MPIDI_ZC_REFUSES_NOT) {
+        path->refusal = MPIDI_ZC_REFUSES_MEMORY;
+        if (path->other_round) {
+            refuse(rank, path->other_round, path->refusal);
         }
     }
     return all;
@@ -1025,7 +1139,7 @@ static bool may_step(const MPIDI_ZC_path_t * path)
 static void abandon(int number)
 {
     MPIDI_ZC_path_t *path = MPIDI_ZC_path_of(number);
-    MPIDI_ZC_lane_t *lane = lane_on(number, 0);
+    MPIDI_ZC_lane_t *lane = lane_on(number, path->vci);
 
     path->leads = path->lost = false;
     path->own_round = path->other_round = 0;
@@ -1039,11 +1153,13 @@ static void abandon(int number)
 }
 
 /* Has the process, of another world, ended while it was away? Until it is away it is looked for what tells
- * that. */
-static bool has_ended(const MPIDI_ZC_path_t * path)
+ * that. The connection of its first VCI may have told it before. */
+static bool has_ended(int number)
 {
-    return path && path->watch && MPIDI_ZC_liveness_is_over(path->watch) &&
-        path->state == MPIDI_ZC_PATH_PAUSED && path->other_round;
+    const MPIDI_ZC_path_t *path = MPIDI_ZC_path_of(number);
+    return path && MPIDI_ZC_path_is_away(number) &&
+        ((path->watch && MPIDI_ZC_liveness_is_over(path->watch)) ||
+         (path->foreign && MPIDI_ZC_foreign_path_first_is_lost(path->foreign)));
 }
 
 /* The process, of another world, has ended as far as can be seen. If it lives, and stays, it is to see that
@@ -1061,7 +1177,7 @@ static void step(int rank)
 {
     MPIDI_ZC_path_t *path = MPIDI_ZC_path_of(rank);
 
-    if (unlikely(has_ended(path))) {
+    if (unlikely(has_ended(rank))) {
         lose(rank);
         path = MPIDI_ZC_path_of(rank);  /* CH4 may have given it up before */
     }
@@ -1093,17 +1209,17 @@ static void step(int rank)
 
 bool MPIDI_ZC_paths_may_step(void)
 {
-    bool may = false;
+    bool may = !MPIDI_ZC_paths_to_worlds_open();
 
-    for (int rank = 0; !may && !MPIDI_ZC_paths_open() && rank < paths.nr; rank++) {
-        may = is_there(rank) && may_step(MPIDI_ZC_path_of(rank));
+    for (int rank = 0; !may && !MPIDI_ZC_paths_open() && rank < MPIR_Process.size; rank++) {
+        may = may_step(MPIDI_ZC_path_of(rank));
     }
     return may;
 }
 
 void MPIDI_ZC_paths_progress(void)
 {
-    if (likely(MPIDI_ZC_paths_open() && !MPIDI_ZC_path_messages_wait() && !paths.nr_early &&
+    if (likely(MPIDI_ZC_paths_open() && !MPIDI_ZC_path_messages_wait() && !MPIDI_ZC_paths_have_early() &&
                !MPIDI_ZC_foreign_path_waits())) {
         return;
     }
@@ -1123,7 +1239,8 @@ bool MPIDI_ZC_paths_pause(uint32_t round)
     for (int rank = 0; rank < paths.nr; rank++) {
         if (rank != MPIR_Process.rank && is_there(rank) &&
             (MPIDI_ZC_path_of(rank)->untold ||
-             MPIDI_ZC_lane_endpoint(peer_of(rank), &peer_of(rank)->lane, 0) != MPI_SUCCESS)) {
+             MPIDI_ZC_lane_endpoint(peer_of(rank), &peer_of(rank)->lane,
+                                    MPIDI_ZC_path_of(rank)->vci) != MPI_SUCCESS)) {
             return false;
         }
     }

@@ -52,7 +52,7 @@
  * flushed their endpoints, so that none is still being connected. Likewise both flush the endpoint that
  * has been used for windows (zc_windows.h).
  *
- * **Several VCIs.** The path has a lane on each, and all lanes are parked together, and go on together.
+ * **Several VCIs.** The path to a rank has a lane on each, and all lanes are parked together, and go on together.
  * What is told goes by VCI 0, so the connections of the others have an order of their own, as those of
  * announced messages have: PAUSE and PARKS have the numbers of all lanes, and how many packets of credit
  * were sent, which have no numbers; all endpoints are flushed. A lane of another VCI may have an endpoint on
@@ -62,18 +62,20 @@
  * follows; then the path makes the endpoint for its answers, which are parked (MPIDI_ZC_path_connect()).
  *
  * **Other worlds.** To a process of another world, which CH4 knows, there is the same path, by the
- * connection that there is (zc_foreign.h): those processes are peers of a mover as well. Messages have the
- * numbers of the connection (MPIDI_ZC_foreign_number()), which a new address does not change. Two movers of
+ * connection that there is (zc_foreign.h): those processes are peers of a mover as well. On each VCI they have
+ * a connection of its own, with numbers of its own, and so each has a path of its own, with one lane, on which
+ * all is told that concerns it: the two may have different numbers of VCIs. Messages have the
+ * numbers of the connection, which a new address does not change. Two movers of
  * different worlds would have no anchor in common, so one of the two stays: the one that began later or, if
  * that cannot be told, the one with the higher id. A process that parts from another world while that is
  * away says so when it is back. A mover that ends while it is away has no launcher that ends processes of
  * other worlds with it: they watch it (zc_liveness.h). One that takes it for lost, and is told that it is
- * back, answers STALE with that reason, and each is lost to the other. A world with several VCIs has no
- * such paths.
+ * back, answers STALE with that reason, and each is lost to the other.
  *
  * All functions are called inside the locks of all VCIs (zc_vci_locks.h), or by the landing thread inside
  * the gate, and outside callbacks of UCP unless their comment says otherwise. So who has the lock of any
- * VCI may read the state and the incarnation of a path. */
+ * VCI may read the state and the incarnation of a path to a rank. That to a process of another world belongs
+ * to the VCI of its connection: who has the lock of that makes it, reads it, and frees it. */
 
 #include "zc_impl.h"
 #include "zc_liveness.h"
@@ -100,6 +102,7 @@ typedef struct {
     uint32_t flushes_begun;     /* of the endpoints for bulk, and then the other, since the path is
                                  * PAUSING */
     uint32_t flushing;          /* how often UCP still flushes one of them, for the program as well */
+    bool flush_failed;          /* one of these, of a process of another world that is lost */
     uint32_t own_next;          /* number of the first message that was parked, or will be */
     uint32_t next;              /* the same of the other process */
     uint32_t credits_sent, credits_received;    /* packets, ever */
@@ -109,6 +112,8 @@ typedef struct {
 
 typedef struct MPIDI_ZC_path {
     MPIDI_ZC_path_state_t state;
+    int vci;                    /* of the first lane, on which all is told */
+    int nr_lanes;               /* on VCIs from that on */
     struct MPIDI_ZC_foreign *foreign;   /* the connection, if it is of another world; else NULL */
     struct MPIDI_ZC_path_received *early;       /* of that: a PAUSE that came before CH4 knew it; owned */
     MPIDI_ZC_liveness_t *watch;    /* of that, while it leaves or is away; owned; NULL: its end is not noticed */
@@ -141,30 +146,42 @@ typedef struct MPIDI_ZC_path {
     size_t addresses_length;
     MPIDI_ZC_upid_t *upid;      /* likewise, of VCI 0; owned */
     size_t upid_length;
-    MPIDI_ZC_path_lane_t *lanes;        /* by VCI */
+    MPIDI_ZC_path_lane_t *lanes;
 } MPIDI_ZC_path_t;
 
+/* (The table moves when a path is added to it; where it was stays readable.) */
 MPL_STATIC_INLINE_PREFIX MPIDI_ZC_path_t *MPIDI_ZC_path_of(int number)
 {
-    return MPIDI_ZC_global.paths[number];
+    return __atomic_load_n(&MPIDI_ZC_global.paths, __ATOMIC_ACQUIRE)[number];
+}
+
+/* Returns the lane of @path on @vci, which it has. */
+MPL_STATIC_INLINE_PREFIX MPIDI_ZC_path_lane_t *MPIDI_ZC_path_lane(const MPIDI_ZC_path_t * path,
+                                                                  int vci)
+{
+    return &path->lanes[vci - path->vci];
 }
 
 /* Makes the paths to all ranks. */
 int MPIDI_ZC_paths_init(void);
 void MPIDI_ZC_paths_free(void);
 
-/* Makes a path for @foreign, and returns its number. -1: there is no memory, or no rank ever leaves. It is
- * called inside the lock of VCI 0, in callbacks, too. */
-int MPIDI_ZC_path_add(struct MPIDI_ZC_foreign *foreign);
+/* Makes a path for @foreign, a connection of @vci, and returns its number. -1: there is no memory, or no rank
+ * ever leaves. It is called inside the lock of @vci, in callbacks, too. */
+int MPIDI_ZC_path_add(struct MPIDI_ZC_foreign *foreign, int vci);
 
-/* Frees the path @number, which may be -1. It is called inside the lock of VCI 0, in callbacks, too. */
+/* Frees the path @number, which may be -1. It is called inside the lock of its VCI, in callbacks, too. */
 void MPIDI_ZC_path_remove(int number);
 
-/* Returns how many numbers there are. The paths of some may be NULL. The lock of VCI 0 suffices. */
+/* Returns how many numbers there are. The paths of some may be NULL. */
 int MPIDI_ZC_paths_number(void);
 
-/* Is the path @number, which may be -1, open? The lock of VCI 0 suffices. */
+/* Is the path @number, which may be -1, open? The lock of a VCI of it suffices. */
 bool MPIDI_ZC_path_is_open(int number);
+
+/* Has nothing been under way on the path @number, which may be -1, since the other process was about to leave,
+ * and is it not back yet? Then the loss of the connection is none. The lock of a VCI of it suffices. */
+bool MPIDI_ZC_path_is_away(int number);
 
 /* Returns what is parked for @rank on @vci. It is called inside the lock of @vci, in callbacks, too. */
 MPIDI_ZC_parked_list_t *MPIDI_ZC_path_parked(int rank, int vci);
@@ -201,8 +218,9 @@ bool MPIDI_ZC_path_expects_loss(int rank, int vci, ucp_ep_h ep);
 /* Fills in what PAUSE and PARKS say of all lanes of @path, and returns how many bytes that are. */
 size_t MPIDI_ZC_path_numbers(const MPIDI_ZC_path_t * path, MPIDI_ZC_path_numbers_t * numbers);
 
-/* May another step be possible, though no message of the negotiation has arrived since the last one? The
- * lock of VCI 0 suffices. */
+/* May another step be possible, though no message of the negotiation has arrived since the last one? For
+ * paths to other worlds that are not open it may: the processes are watched (zc_liveness.h). The lock of VCI 0
+ * suffices. */
 bool MPIDI_ZC_paths_may_step(void);
 
 /* Handles the messages that have arrived, and takes the steps that are possible. */
@@ -225,7 +243,7 @@ bool MPIDI_ZC_paths_quiet(void);
  * it is one that moves, which ends. */
 const char *MPIDI_ZC_paths_obstacle(int *rank, bool * passes);
 
-/* Returns a rank that has not answered, or -1. The lock of VCI 0 suffices. */
+/* Returns a rank that has not answered, or -1. */
 int MPIDI_ZC_paths_silent(void);
 
 /* UCX has been destroyed, and all endpoints with it. */
@@ -248,8 +266,14 @@ MPIDI_ZC_binding_t MPIDI_ZC_paths_binding(void);
 
 /* ---- both ---- */
 
-/* Are all paths open? The lock of VCI 0 suffices. */
+/* Are all paths open? Any thread may call this. */
 bool MPIDI_ZC_paths_open(void);
+
+/* Does a process of another world wait until CH4 knows it? Any thread may call this. */
+bool MPIDI_ZC_paths_have_early(void);
+
+/* The same of those to other worlds. */
+bool MPIDI_ZC_paths_to_worlds_open(void);
 
 /* Pauses no path from here on: MPI_Finalize has begun. */
 void MPIDI_ZC_paths_refuse_all(void);

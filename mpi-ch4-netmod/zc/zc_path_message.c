@@ -6,8 +6,11 @@
 #include "zc_peer.h"
 
 static struct {
-    MPIDI_ZC_path_received_t *first, *last;     /* to be handled */
-    bool untold;                /* a message could not be sent */
+    struct {
+        MPIDI_ZC_path_received_t *first, *last;
+    } arrived[MPIDI_CH4_MAX_VCIS];      /* to be handled, by VCI */
+    unsigned nr_arrived;        /* atomic: of all VCIs */
+    bool untold;                /* atomic: a message could not be sent */
     uint32_t own_incarnation;
 } messages;
 
@@ -18,24 +21,35 @@ void MPIDI_ZC_path_messages_init(void)
 
 void MPIDI_ZC_path_messages_free(void)
 {
-    while (messages.first) {
-        MPL_free(MPIDI_ZC_path_take_message());
+    MPIDI_ZC_path_received_t *message;
+
+    while ((message = MPIDI_ZC_path_take_message()) != NULL) {
+        MPL_free(message);
     }
 }
 
 bool MPIDI_ZC_path_messages_wait(void)
 {
-    return messages.first || messages.untold;
+    return __atomic_load_n(&messages.nr_arrived, __ATOMIC_RELAXED) > 0 ||
+        __atomic_load_n(&messages.untold, __ATOMIC_RELAXED);
 }
 
 MPIDI_ZC_path_received_t *MPIDI_ZC_path_take_message(void)
 {
-    MPIDI_ZC_path_received_t *first = messages.first;
-
-    if (first) {
-        messages.first = first->next;
+    for (int v = 0; messages.nr_arrived > 0 && v < MPIDI_global.n_vcis; v++) {
+        MPIDI_ZC_path_received_t *first = messages.arrived[v].first;
+        if (first) {
+            messages.arrived[v].first = first->next;
+            __atomic_fetch_sub(&messages.nr_arrived, 1, __ATOMIC_RELAXED);
+            return first;
+        }
     }
-    return first;
+    return NULL;
+}
+
+static void set_untold(bool untold)
+{
+    __atomic_store_n(&messages.untold, untold, __ATOMIC_RELAXED);
 }
 
 void MPIDI_ZC_path_set_own_incarnation(uint32_t incarnation)
@@ -74,12 +88,13 @@ ucs_status_t MPIDI_ZC_path_answer(ucp_ep_h ep, const MPIDI_ZC_path_received_t * 
 ucp_ep_h MPIDI_ZC_path_endpoint(int rank)
 {
     const struct MPIDI_ZC_foreign *foreign = MPIDI_ZC_path_of(rank)->foreign;
+    const int vci = MPIDI_ZC_path_of(rank)->vci;
 
-    MPIDI_ZC_bundle_end(&MPIDI_ZC_VCI(0));
+    MPIDI_ZC_bundle_end(&MPIDI_ZC_VCI(vci));
     MPIDI_ZC_addr_t *peer = foreign ? MPIDI_ZC_foreign_path_peer(foreign) :
         &MPIDI_ZC_AV(&MPIDIU_get_av(0, rank));
     if (peer) {
-        (void) MPIDI_ZC_lane_endpoint(peer, &peer->lane, 0);
+        (void) MPIDI_ZC_lane_endpoint(peer, &peer->lane, vci);
     }
     if (foreign) {
         return MPIDI_ZC_foreign_path_endpoint(foreign);
@@ -152,6 +167,7 @@ static bool send_kept(int rank, MPIDI_ZC_tell_t kind)
         case MPIDI_ZC_TELL_REFUSE:
             message.round = path->refused;
             message.refusal = path->refused_why;
+            message.connection = path->foreign ? MPIDI_ZC_foreign_path_other(path->foreign) : 0;
             break;
         default:
             break;
@@ -170,7 +186,7 @@ static void tell_rank_again(int rank)
     for (uint32_t kind = 0; path->untold >> kind; kind++) {
         if (path->untold >> kind & 1) {
             if (!send_kept(rank, kind)) {
-                messages.untold = true;
+                set_untold(true);
                 return;
             }
             path->untold &= ~(1u << kind);
@@ -186,7 +202,7 @@ void MPIDI_ZC_path_tell(int rank, MPIDI_ZC_tell_t kind)
 
 void MPIDI_ZC_path_tell_again(void)
 {
-    messages.untold = false;
+    set_untold(false);
     for (int rank = 0; rank < MPIDI_ZC_paths_number(); rank++) {
         if (MPIDI_ZC_path_of(rank) && MPIDI_ZC_path_of(rank)->untold) {
             tell_rank_again(rank);
@@ -200,6 +216,7 @@ ucs_status_t MPIDI_ZC_path_handler(void *arg, const void *header, size_t header_
     if (!MPIDI_ZC_global.paths || header_length != sizeof(MPIDI_ZC_path_message_t)) {
         return UCS_OK;          /* without DETACH here: the mover waits in vain, and stays */
     }
+    const int vci = ((MPIDI_ZC_vci_t *) arg)->number;
     MPIDI_ZC_path_message_t message;
     memcpy(&message, header, sizeof(message));
     if (message.receiver != (message.sender & MPIDI_ZC_FOREIGN ?
@@ -213,11 +230,12 @@ ucs_status_t MPIDI_ZC_path_handler(void *arg, const void *header, size_t header_
     }
     *received = (MPIDI_ZC_path_received_t) {.message = message,.length = length };
     memcpy(received->data, data, length);
-    if (messages.first) {
-        messages.last->next = received;
+    if (messages.arrived[vci].first) {
+        messages.arrived[vci].last->next = received;
     } else {
-        messages.first = received;
+        messages.arrived[vci].first = received;
     }
-    messages.last = received;
+    messages.arrived[vci].last = received;
+    __atomic_fetch_add(&messages.nr_arrived, 1, __ATOMIC_RELAXED);
     return UCS_OK;
 }

@@ -271,7 +271,7 @@ static int flush_endpoint(const MPIR_Win * win, const MPIDI_ZC_target_t * target
     ucp_request_param_t param = { 0 };
     const int vci = MPIDI_WIN(win, am_vci);
     MPIDI_ZC_path_lane_t *lane = unlikely(MPIDI_ZC_WIN(win).latest) && target->path >= 0 ?
-        &MPIDI_ZC_path_of(target->path)->lanes[vci] : NULL;
+        MPIDI_ZC_path_lane(MPIDI_ZC_path_of(target->path), vci) : NULL;
 
     ucs_status_ptr_t request = ucp_ep_flush_nbx(target->ep, &param);
     MPIDI_ZC_CHECK_POINTER(request, "ucp_ep_flush_nbx");

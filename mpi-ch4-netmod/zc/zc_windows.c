@@ -131,7 +131,7 @@ bool MPIDI_ZC_windows_connectable(MPIR_Win * win, int rank)
         }
         return false;
     }
-    path->lanes[MPIDI_WIN(win, am_vci)].one_sided = true;
+    MPIDI_ZC_path_lane(path, MPIDI_WIN(win, am_vci))->one_sided = true;
     return true;
 }
 

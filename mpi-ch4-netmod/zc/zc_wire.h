@@ -22,9 +22,11 @@
  *   HELLO     all   none                                   hello (24), upid
  *   HOST      all   none                                   host (16), mask of processors, upid
  *   FIN       all   none                                   fin_message (32)
- *   PATH      0     path_message (64)                      PAUSE, PARKS: path_numbers (12) of each VCI,
- *                                                          PAUSE to another world: lives (16) and
- *                                                          addresses of a host, or nothing;
+ *   PATH      all   path_message (64)                      PAUSE, PARKS: path_numbers (12) of each VCI,
+ *                                                          or to another world, which PATH comes from on
+ *                                                          all VCIs, of its own; PAUSE to another world:
+ *                                                          lives (16) and addresses of a host, or
+ *                                                          nothing;
  *                                                          REBIND, INTRODUCE: addresses of all VCIs
  *                                                          (zc_address_list.h); KEY: the key
  *
@@ -269,8 +271,8 @@ typedef struct {
     uint32_t subject;           /* INTRODUCE: the third rank; REBIND to another world: the lower half of the
                                  * sender's id */
     uint64_t window;            /* WANTS: CH4's number of it, which all its processes know it by */
-    uint64_t connection;        /* STALE to another world: the number of the receiver's messages, since the
-                                 * sender may have no connection any more */
+    uint64_t connection;        /* STALE, REFUSE to another world: the number of the receiver's messages, since
+                                 * the sender may have no connection any more, or has given it up */
 } MPIDI_ZC_path_message_t;
 MPIDI_ZC_WIRE_FORMAT(MPIDI_ZC_path_message_t, 64, 8);
 
@@ -361,14 +363,14 @@ typedef int32_t MPIDI_ZC_port_tag_t;
 
 /* Worlds may have been started with different builds. It grows with each change of a format here,
  * and is more than a length that earlier builds had in its place. */
-#define MPIDI_ZC_WIRE_VERSION ((uint64_t) 1 << 32 | 3)
+#define MPIDI_ZC_WIRE_VERSION ((uint64_t) 1 << 32 | 4)
 
 /* HELLO. The upid of the process that sends follows, with its address over the network. */
 typedef struct {
     uint64_t number;            /* its `sender` on this connection */
     uint64_t version;           /* MPIDI_ZC_WIRE_VERSION of its build */
-    uint32_t nr_vcis;
     uint32_t detaches;          /* 1: MPIR_CVAR_CH4_ZC_DETACH, so it knows of processes that leave */
+    uint32_t unused;
 } MPIDI_ZC_hello_t;
 MPIDI_ZC_WIRE_FORMAT(MPIDI_ZC_hello_t, 24, 8);
 

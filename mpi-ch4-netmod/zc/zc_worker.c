@@ -30,7 +30,7 @@ static const struct handler {
     {MPIDI_ZC_AM_HELLO, MPIDI_ZC_hello_handler, false},
     {MPIDI_ZC_AM_HOST, MPIDI_ZC_host_handler, false},
     {MPIDI_ZC_AM_FIN, MPIDI_ZC_fin_handler, false},
-    {MPIDI_ZC_AM_PATH, MPIDI_ZC_path_handler, true},
+    {MPIDI_ZC_AM_PATH, MPIDI_ZC_path_handler, false},
 };
 
 enum { NR_HANDLERS = sizeof(handlers) / sizeof(handlers[0]) };

@@ -81,6 +81,15 @@ def on_several_vcis(times, ranks, judge_first):
     return judge
 
 
+def on_several_vcis_of_worlds(times, others):
+    """A check that connections on further VCIs than the first to OTHERS, of other worlds, were made anew so often."""
+    def judge(stats):
+        made = stats["foreign_endpoints"]
+        check(2 * made >= 3 * times * others, f"only {made} endpoints to other worlds: 1 VCI makes {times * others}")
+        return f"{made} endpoints to other worlds"
+    return judge
+
+
 def left_in_silence(times):
     """A check that ranks have left so often, of a program that sends nothing meanwhile."""
     return lambda stats: check(stats["detachments"] >= times, f"only {stats['detachments']} detachments")

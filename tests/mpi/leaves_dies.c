@@ -5,9 +5,10 @@
  * finalizes. A parent and its child are a world each. holder.c makes one of them leave, and kills
  * it.
  *
- *     leaves_dies start FILE MOVER WHAT
+ *     leaves_dies start FILE MOVER WHAT [APART]
  *
- * MOVER: parent or child. WHAT the other one does:
+ * MOVER: parent or child. APART: messages are sent by the communicator of this number, of two that
+ * are made from that of all, and lie on different VCIs if there are two. WHAT the other one does:
  *     receives     exchanges messages, and has posted receives
  *     sends        sends messages of 8 bytes to 4 MiB
  *     ssends       the same, synchronously
@@ -28,9 +29,12 @@ enum { TAG = 1, NEVER, MOST = 4 << 20 };
 static const size_t sizes[] = {8, 100000, MOST};
 
 static struct {
-    const char *file, *mover, *what;
+    const char *file, *mover, *what, *apart;
 } job;
 static char self[4096];
+static MPI_Comm made[4]; /* the two worlds', that of all, and those that are made from it */
+static int nr_made;
+static int first, others;    /* ranks of the other world, by the communicator that is used */
 static char *buffer, *space; /* of what is sent and received */
 
 static int is(const char *what)
@@ -51,7 +55,8 @@ static void become_held(const char *role)
     snprintf(holder, sizeof holder, "%s/holder", dirname(folder));
     snprintf(ready, sizeof ready, "%s.ready", job.file);
     execl(holder, holder, "-r", "0", "-n", "3", "-w", "20", "-u", job.file, "-b", ready,
-          is_parted() ? "-o" : "-d", "--", self, role, job.file, job.mover, job.what, NULL);
+          is_parted() ? "-o" : "-d", "--", self, role, job.file, job.mover, job.what, job.apart,
+          NULL);
     CHECK(0, "%s: %m", holder);
 }
 
@@ -82,37 +87,36 @@ static void answer(MPI_Comm other)
 {
     const int echoes = is("receives") || is("finalizes");
     for (;;) {
-        MPI_Recv(space, MOST, MPI_BYTE, 0, TAG, other, MPI_STATUS_IGNORE);
+        MPI_Recv(space, MOST, MPI_BYTE, first, TAG, other, MPI_STATUS_IGNORE);
         if (echoes)
-            MPI_Send(buffer, 8, MPI_BYTE, 0, TAG, other);
+            MPI_Send(buffer, 8, MPI_BYTE, first, TAG, other);
     }
 }
 
 /** answer_all - until one is lost, and the others have sent an empty message */
-static void answer_all(MPI_Comm others)
+static void answer_all(MPI_Comm comm)
 {
-    int lost = 0, size, left;
-    MPI_Comm_remote_size(others, &size);
-    MPI_Request *requests = check_malloc(size * sizeof *requests);
-    for (int i = 0; i < size; i++)
-        MPI_Irecv(space + 8 * i, 8, MPI_BYTE, i, TAG, others, &requests[i]);
-    for (left = size; left > 0;) {
+    int lost = 0, left;
+    MPI_Request *requests = check_malloc(others * sizeof *requests);
+    for (int i = 0; i < others; i++)
+        MPI_Irecv(space + 8 * i, 8, MPI_BYTE, first + i, TAG, comm, &requests[i]);
+    for (left = others; left > 0;) {
         MPI_Status status;
         int i, bytes = 0;
-        int error = MPI_Waitany(size, requests, &i, &status);
+        int error = MPI_Waitany(others, requests, &i, &status);
         if (!error)
             MPI_Get_count(&status, MPI_BYTE, &bytes);
         if (!error && bytes > 0)
-            error = MPI_Send(buffer, 8, MPI_BYTE, i, TAG, others);
+            error = MPI_Send(buffer, 8, MPI_BYTE, first + i, TAG, comm);
         if (error)
             expect_failed(error, "a message to or of a process that stays");
         if (error || bytes == 0)
             left--;
         else
-            MPI_Irecv(space + 8 * i, 8, MPI_BYTE, i, TAG, others, &requests[i]);
+            MPI_Irecv(space + 8 * i, 8, MPI_BYTE, first + i, TAG, comm, &requests[i]);
         lost += error != MPI_SUCCESS;
     }
-    CHECK(lost == 1, "%d of %d are lost", lost, size);
+    CHECK(lost == 1, "%d of %d are lost", lost, others);
     free(requests);
 }
 
@@ -123,9 +127,9 @@ static int exchange(MPI_Comm other)
 {
     int error = MPI_SUCCESS;
     while (!error) {
-        error = MPI_Send(buffer, 8, MPI_BYTE, 0, TAG, other);
+        error = MPI_Send(buffer, 8, MPI_BYTE, first, TAG, other);
         if (!error)
-            error = MPI_Recv(space, 8, MPI_BYTE, 0, TAG, other, MPI_STATUS_IGNORE);
+            error = MPI_Recv(space, 8, MPI_BYTE, first, TAG, other, MPI_STATUS_IGNORE);
     }
     return error;
 }
@@ -135,11 +139,12 @@ static void receive(MPI_Comm other)
     MPI_Request posted[2];
     char rooms[2][8];
     for (int i = 0; i < 2; i++)
-        MPI_Irecv(rooms[i], sizeof rooms[i], MPI_BYTE, 0, NEVER, other, &posted[i]);
+        MPI_Irecv(rooms[i], sizeof rooms[i], MPI_BYTE, first, NEVER, other, &posted[i]);
     expect_failed(exchange(other), "a message to it, or of it");
     for (int i = 0; i < 2; i++)
         expect_failed(MPI_Wait(&posted[i], MPI_STATUS_IGNORE), "MPI_Wait");
-    expect_failed(MPI_Recv(rooms[0], 8, MPI_BYTE, 0, NEVER, other, MPI_STATUS_IGNORE), "MPI_Recv");
+    expect_failed(MPI_Recv(rooms[0], 8, MPI_BYTE, first, NEVER, other, MPI_STATUS_IGNORE),
+                  "MPI_Recv");
 }
 
 static void send_all(MPI_Comm other)
@@ -147,11 +152,11 @@ static void send_all(MPI_Comm other)
     int error = MPI_SUCCESS;
     for (int i = 0; !error; i++) {
         const size_t bytes = sizes[i % 3];
-        error = is("ssends") ? MPI_Ssend(buffer, bytes, MPI_BYTE, 0, TAG, other)
-                             : MPI_Send(buffer, bytes, MPI_BYTE, 0, TAG, other);
+        error = is("ssends") ? MPI_Ssend(buffer, bytes, MPI_BYTE, first, TAG, other)
+                             : MPI_Send(buffer, bytes, MPI_BYTE, first, TAG, other);
     }
     expect_failed(error, "a message to it");
-    expect_failed(MPI_Send(buffer, 8, MPI_BYTE, 0, TAG, other), "MPI_Send");
+    expect_failed(MPI_Send(buffer, 8, MPI_BYTE, first, TAG, other), "MPI_Send");
 }
 
 static void reduce(MPI_Comm all)
@@ -168,8 +173,8 @@ static void exchange_until_away(MPI_Comm other)
     MPI_Request requests[2];
     int done = 0;
     while (!is_away()) {
-        MPI_Irecv(space, 8, MPI_BYTE, 0, TAG, other, &requests[0]);
-        MPI_Isend(buffer, 8, MPI_BYTE, 0, TAG, other, &requests[1]);
+        MPI_Irecv(space, 8, MPI_BYTE, first, TAG, other, &requests[0]);
+        MPI_Isend(buffer, 8, MPI_BYTE, first, TAG, other, &requests[1]);
         for (done = 0; !done && !is_away();)
             MPI_Testall(2, requests, &done, MPI_STATUSES_IGNORE);
     }
@@ -181,24 +186,22 @@ static void exchange_until_away(MPI_Comm other)
 }
 
 /** exchange_or_lose - until the other one is lost, and is back; or it is back, and is not lost */
-static void exchange_or_lose(MPI_Comm other, MPI_Comm all)
+static void exchange_or_lose(MPI_Comm other)
 {
     int error = MPI_SUCCESS, there;
     while (!error && !is_back()) {
-        error = MPI_Send(buffer, 8, MPI_BYTE, 0, TAG, other);
+        error = MPI_Send(buffer, 8, MPI_BYTE, first, TAG, other);
         if (!error)
-            error = MPI_Recv(space, 8, MPI_BYTE, 0, TAG, other, MPI_STATUS_IGNORE);
+            error = MPI_Recv(space, 8, MPI_BYTE, first, TAG, other, MPI_STATUS_IGNORE);
     }
     if (!error) {
-        MPI_Send(buffer, 0, MPI_BYTE, 0, TAG, other);
+        MPI_Send(buffer, 0, MPI_BYTE, first, TAG, other);
         return;
     }
     expect_failed(error, "a message to it, or of it");
     CHECK(!is_back(), "%s", "it was back before it was lost");
-    if (is("parted-freed")) {
-        MPI_Comm_free(&other);
-        MPI_Comm_free(&all);
-    }
+    for (int i = 0; is("parted-freed") && i < nr_made; i++)
+        MPI_Comm_free(&made[i]);
     while (!is_back())
         MPI_Iprobe(MPI_ANY_SOURCE, NEVER, MPI_COMM_SELF, &there, MPI_STATUS_IGNORE);
 }
@@ -212,13 +215,13 @@ static void stay(MPI_Comm other, MPI_Comm all)
     else if (is("sends") || is("ssends"))
         send_all(other);
     else if (is("probes"))
-        expect_failed(MPI_Probe(0, NEVER, other, MPI_STATUS_IGNORE), "MPI_Probe");
+        expect_failed(MPI_Probe(first, NEVER, other, MPI_STATUS_IGNORE), "MPI_Probe");
     else if (is("reduces"))
         reduce(all);
     else if (is("finalizes"))
         exchange_until_away(other);
     else
-        exchange_or_lose(other, all);
+        exchange_or_lose(other);
 }
 
 /* ---- the job ---- */
@@ -226,35 +229,53 @@ static void stay(MPI_Comm other, MPI_Comm all)
 static MPI_Comm spawn(void)
 {
     MPI_Comm comm;
-    char *arguments[] = {"spawned", (char *)job.file, (char *)job.mover, (char *)job.what, NULL};
+    char *arguments[] = {"spawned",        (char *)job.file,  (char *)job.mover,
+                         (char *)job.what, (char *)job.apart, NULL};
     MPI_Comm_spawn(self, arguments, 1, MPI_INFO_NULL, 0, MPI_COMM_WORLD, &comm,
                    MPI_ERRCODES_IGNORE);
     return comm;
 }
 
 /** meet - each process of one world has exchanged a message with each of the other */
-static void meet(MPI_Comm other)
+static void meet(MPI_Comm comm)
 {
-    int size;
-    MPI_Comm_remote_size(other, &size);
-    for (int i = 0; i < size; i++)
-        MPI_Sendrecv(buffer, 8, MPI_BYTE, i, TAG, space, 8, MPI_BYTE, i, TAG, other,
+    for (int i = first; i < first + others; i++)
+        MPI_Sendrecv(buffer, 8, MPI_BYTE, i, TAG, space, 8, MPI_BYTE, i, TAG, comm,
                      MPI_STATUS_IGNORE);
+}
+
+static void add(MPI_Comm comm)
+{
+    MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN);
+    made[nr_made++] = comm;
+}
+
+/** make_all - communicators, of which all connections have been used */
+static void make_all(int is_child)
+{
+    MPI_Comm comm;
+    MPI_Comm_get_parent(&comm);
+    add(is_child ? comm : spawn());
+    MPI_Comm_remote_size(made[0], &others);
+    meet(made[0]);
+    MPI_Intercomm_merge(made[0], is_child, &comm);
+    add(comm);
+    first = job.apart && !is_child ? check_ranks : 0;
+    for (int i = 0; job.apart && i < 2; i++) {
+        MPI_Comm_dup(made[1], &comm);
+        add(comm);
+        meet(comm);
+    }
 }
 
 static void work(int is_child)
 {
-    MPI_Comm other, all;
     const int moves = !strcmp(job.mover, is_child ? "child" : "parent");
-    MPI_Comm_get_parent(&other);
-    if (!is_child)
-        other = spawn();
-    MPI_Intercomm_merge(other, is_child, &all);
-    const MPI_Comm comms[] = {other, all, MPI_COMM_WORLD,
-                              MPI_COMM_SELF}; /* the last for MPI_Waitany() */
-    for (int i = 0; i < 4; i++)
-        MPI_Comm_set_errhandler(comms[i], MPI_ERRORS_RETURN);
-    meet(other);
+    MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+    MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_RETURN); /* MPI_Waitany() */
+    make_all(is_child);
+    const MPI_Comm other = job.apart ? made[2 + atoi(job.apart)] : made[0];
+    const MPI_Comm all = job.apart ? other : made[1];
     if (!moves) {
         mark(job.file, ".ready");
         stay(other, all);
@@ -274,12 +295,13 @@ static void work(int is_child)
 
 int main(int argc, char **argv)
 {
-    CHECK(argc == 5, "usage: leaves_dies start FILE MOVER WHAT");
+    CHECK(argc == 5 || argc == 6, "usage: leaves_dies start FILE MOVER WHAT [APART]");
     const ssize_t length = readlink("/proc/self/exe", self, sizeof self - 1);
     CHECK(length > 0, "no /proc/self/exe");
     job.file = argv[2];
     job.mover = argv[3];
     job.what = argv[4];
+    job.apart = argv[5];
     const int is_start = !strcmp(argv[1], "start"), is_spawned = !strcmp(argv[1], "spawned");
     const char *role = is_start ? "parent" : is_spawned ? "child" : argv[1];
     if (is_start || is_spawned)

@@ -21,12 +21,17 @@
  *     spawns       the last parent spawns a process in each round
  *     ports        the first parent and the first child connect by a port in each round, too
  *     early        FILE.ready is there before anybody is spawned
+ *     threads      the same as pairs, by threads meanwhile, each on a communicator of its own and
+ *                  so on several VCIs (MPIR_CVAR_CH4_NUM_VCIS); a process that is connected to
+ *                  another one exchanges messages on several, too
+ *     children-N   the children have N VCIs
  */
 #include "marks.h"
 #include "sizes.h"
 #include <libgen.h>
+#include <pthread.h>
 
-enum { FEW = 4, PAIRS = 1, WILD, ACROSS, OVER, NAME_OF_PORT, MOST_ARGUMENTS = 64 };
+enum { FEW = 4, PAIRS = 1, WILD, ACROSS, OVER, NAME_OF_PORT, MOST_ARGUMENTS = 64, WORKERS = 4 };
 
 static struct {
     const char *file;
@@ -50,9 +55,11 @@ static int wants(const char *what)
     return 0;
 }
 
+static _Thread_local int is_worker;
+
 static void late(void)
 {
-    if (wants("computing") && check_random(&state, 3) == (uint64_t)rank % 3)
+    if (!is_worker && wants("computing") && check_random(&state, 3) == (uint64_t)rank % 3)
         check_sleep_ms(10);
 }
 
@@ -146,7 +153,86 @@ static void collectives(int round)
     free(own);
 }
 
+/* ---- several VCIs ---- */
+
+typedef struct {
+    pthread_t thread;
+    MPI_Comm comm; /* of all */
+    int round;
+} worker_t;
+
+static worker_t workers[WORKERS];
+
+static void have_workers(void)
+{
+    for (int i = 0; i < WORKERS; i++)
+        MPI_Comm_dup(all, &workers[i].comm);
+}
+
+static void *work_apart(void *argument)
+{
+    const worker_t *w = argument;
+    is_worker = 1;
+    exchange(w->round, w->comm, 0);
+    return NULL;
+}
+
+static void start_workers(int round)
+{
+    for (int i = 0; i < WORKERS; i++) {
+        workers[i].round = round + ((i + 1) << 24);
+        CHECK(!pthread_create(&workers[i].thread, NULL, work_apart, &workers[i]), "no thread");
+    }
+}
+
+static void await_workers(void)
+{
+    for (int i = 0; i < WORKERS; i++)
+        pthread_join(workers[i].thread, NULL);
+}
+
+static void free_workers(void)
+{
+    for (int i = 0; i < WORKERS; i++)
+        MPI_Comm_disconnect(&workers[i].comm);
+}
+
+/** exchange_apart - on more than one VCI, by communicators that are made from @comm for that */
+static void exchange_apart(int round, MPI_Comm comm)
+{
+    for (int i = 0; wants("threads") && i < 2; i++) {
+        MPI_Comm one;
+        MPI_Comm_dup(comm, &one);
+        exchange(round, one, 0);
+        MPI_Comm_disconnect(&one);
+    }
+}
+
+/** merge_and_exchange_apart - the same by the intercommunicator @comm; @high: of this side */
+static void merge_and_exchange_apart(int round, MPI_Comm comm, int high)
+{
+    MPI_Comm merged;
+    if (!wants("threads"))
+        return;
+    MPI_Intercomm_merge(comm, high, &merged);
+    exchange_apart(round, merged);
+    MPI_Comm_disconnect(&merged);
+}
+
 /* ---- spawning ---- */
+
+/** vcis_of_children - as a setting, or NULL */
+static const char *vcis_of_children(void)
+{
+    static char setting[64];
+    for (int i = 0; i < job.whats; i++) {
+        if (!strncmp(job.what[i], "children-", 9)) {
+            snprintf(setting, sizeof setting, "MPIR_CVAR_CH4_NUM_VCIS=%s", job.what[i] + 9);
+            return setting;
+        }
+    }
+    return NULL;
+}
 
 /** start - so many of this program, as @kind, by a holder if @told; the caller frees nothing */
 static MPI_Comm start(const char *kind, int number, const char *told, MPI_Comm by)
@@ -164,6 +250,13 @@ static MPI_Comm start(const char *kind, int number, const char *told, MPI_Comm b
     snprintf(times, sizeof times, "%d", job.times);
     snprintf(file, sizeof file, "%s-child", job.file);
     snprintf(count, sizeof count, "%d", job.number);
+    const char *setting = strcmp(kind, "child") ? NULL : vcis_of_children();
+    char *command = told ? holder : self;
+    if (setting) {
+        arguments[n++] = (char *)setting;
+        arguments[n++] = command;
+        command = "/usr/bin/env";
+    }
     if (told) {
         char *by_holder[] = {"-r", (char *)told, "-n", times, "-u", file, "-w", "20", "--", self};
         for (size_t i = 0; i < sizeof by_holder / sizeof *by_holder; i++)
@@ -175,8 +268,7 @@ static MPI_Comm start(const char *kind, int number, const char *told, MPI_Comm b
     for (int i = 0; i < job.whats; i++)
         arguments[n++] = job.what[i];
     arguments[n] = NULL;
-    MPI_Comm_spawn(told ? holder : self, arguments, number, MPI_INFO_NULL, 0, by, &comm,
-                   MPI_ERRCODES_IGNORE);
+    MPI_Comm_spawn(command, arguments, number, MPI_INFO_NULL, 0, by, &comm, MPI_ERRCODES_IGNORE);
     return comm;
 }
 
@@ -186,6 +278,7 @@ static int be_brief(MPI_Comm parent)
     int word;
     MPI_Recv(&word, 1, MPI_INT, 0, OVER, parent, MPI_STATUS_IGNORE);
     MPI_Send(&word, 1, MPI_INT, 0, OVER, parent);
+    merge_and_exchange_apart(word, parent, 1);
     MPI_Comm_disconnect(&parent);
     MPI_Finalize();
     return 0;
@@ -199,6 +292,7 @@ static void spawn_one(int round)
     word = -1;
     MPI_Recv(&word, 1, MPI_INT, 0, OVER, comm, MPI_STATUS_IGNORE);
     CHECK(word == round, "%d of a process that was spawned", word);
+    merge_and_exchange_apart(word, comm, 0);
     MPI_Comm_disconnect(&comm);
 }
 
@@ -220,6 +314,7 @@ static void meet(int round, MPI_Comm local, MPI_Comm bridge, int leader)
     MPI_Intercomm_create(local, 0, bridge, leader, OVER, &comm);
     MPI_Intercomm_merge(comm, job.is_child, &merged);
     exchange(round, merged, 0);
+    exchange_apart(round, merged);
     MPI_Comm_disconnect(&merged);
     MPI_Comm_disconnect(&comm);
 }
@@ -249,7 +344,7 @@ static void create(int round)
 
 /* ---- ports ---- */
 
-static void connect_by_port(void)
+static void connect_by_port(int round)
 {
     char port[MPI_MAX_PORT_NAME] = "";
     MPI_Comm comm;
@@ -267,6 +362,7 @@ static void connect_by_port(void)
     }
     MPI_Sendrecv(&rank, 1, MPI_INT, 0, OVER, &word, 1, MPI_INT, 0, OVER, comm, MPI_STATUS_IGNORE);
     CHECK(word == (job.is_child ? 0 : check_ranks), "%d over a port", word);
+    merge_and_exchange_apart(round, comm, job.is_child);
     MPI_Comm_disconnect(&comm);
 }
 
@@ -291,6 +387,8 @@ static void work(void)
     int go_on = 1, rounds = 0;
     for (; go_on; rounds++) {
         state = pattern_mix(check_seed + rounds);
+        if (wants("threads"))
+            start_workers(rounds);
         if (wants("pairs"))
             exchange(4 * rounds, all, 0);
         if (wants("wildcards"))
@@ -304,12 +402,23 @@ static void work(void)
         if (wants("spawns") && !job.is_child && check_rank == check_ranks - 1)
             spawn_one(rounds);
         if (wants("ports"))
-            connect_by_port();
+            connect_by_port(rounds);
+        if (wants("threads"))
+            await_workers();
         go_on = rank == 0 ? through() < job.number : 0;
         MPI_Bcast(&go_on, 1, MPI_INT, 0, all);
     }
     if (rank == 0)
         printf("# %d rounds\n", rounds);
+}
+
+/** level - that @argv asks for */
+static int level(int argc, char **argv)
+{
+    for (int i = 0; i < argc; i++)
+        if (!strcmp(argv[i], "threads"))
+            return MPI_THREAD_MULTIPLE;
+    return MPI_THREAD_SINGLE;
 }
 
 int main(int argc, char **argv)
@@ -320,7 +429,7 @@ int main(int argc, char **argv)
         !strcmp(argv[1], "child") || !strcmp(argv[1], "brief") || !strcmp(argv[1], "grandchild");
     if (shift)
         unsetenv("MPIR_CVAR_CH4_ZC_STATS_FILE"); /* of a rank of the same number */
-    check_init(&argc, &argv, MPI_THREAD_SINGLE);
+    check_init(&argc, &argv, level(argc, argv));
     MPI_Comm_get_parent(&parent);
     job.is_child = shift;
     job.file = argv[1 + shift];
@@ -343,6 +452,8 @@ int main(int argc, char **argv)
     MPI_Comm_rank(all, &rank);
     MPI_Comm_size(all, &ranks);
     MPI_Bcast(&check_seed, 1, MPI_UINT64_T, 0, all);
+    if (wants("threads"))
+        have_workers();
     if (job.is_child && wants("creates"))
         have_grandchild();
     if (rank == 0 && !wants("early"))
@@ -352,6 +463,8 @@ int main(int argc, char **argv)
         create(-1);
         MPI_Comm_disconnect(&below);
     }
+    if (wants("threads"))
+        free_workers();
     MPI_Comm_disconnect(&all);
     MPI_Comm_disconnect(&inter);
     return job.is_child ? MPI_Finalize() : check_finish();

@@ -17,8 +17,8 @@ from testbed.suite import Bed, Suite
 from tests.mpi.checks import (
     by_messages, by_ucx, copied_when_unforeseen, foreseen_and_cheapest, keys_anew, landed_by_one_copy,
     left, left_by_messages, left_in_silence, no_keys_anew, no_sender_held, nothing_landed, nothing_left,
-    nothing_rebound, nothing_waited, on_several_vcis, rebound_and_foreseen, senders_held, something_landed,
-    something_left, something_offered, something_streamed, something_waited, within_budget,
+    nothing_rebound, nothing_waited, on_several_vcis, on_several_vcis_of_worlds, rebound_and_foreseen,
+    senders_held, something_landed, something_left, something_offered, something_streamed, something_waited, within_budget,
     within_unexpected_budget)
 from tests.mpi.job import VARIANTS, Stage, Test
 
@@ -103,17 +103,31 @@ def leaves_worlds(suffix, what, ranks=2, told="0", children=2, told_children="-"
                   **{"program": "leaves_worlds", "check": left(by_parents), "timeout": 300, **more})
 
 
-def leaves_dies(mover, what, ranks=1):
+def leaves_worlds_vcis(suffix, what, vcis=4, others=None, told="0", told_children="-", ranks=2, children=2, times=30,
+                       environment=None, **more):
+    """The same by threads, on several VCIs; children have OTHERS."""
+    movers, moving_children = (0 if each == "-" else each.count(",") + 1 for each in (told, told_children))
+    if 1 not in (vcis, others):
+        more = {"check": on_several_vcis_of_worlds(times, movers * children + moving_children * ranks), **more}
+    return leaves_worlds(f"vcis-{suffix}", f"threads {what}" + (f" children-{others}" if others else ""), told=told,
+                         told_children=told_children, ranks=ranks, children=children, times=times,
+                         environment={NUM_VCIS: str(vcis), **(environment or {})}, **{"timeout": 600, **more})
+
+
+def leaves_dies(mover, what, ranks=1, apart=None):
     """MOVER, a parent or its child, ends while it is away, and the other one does WHAT; the holder that the launcher
-    starts tells no rank to leave."""
+    starts tells no rank to leave. APART: by this communicator, and there are two VCIs."""
     parted = what.startswith("parted")
     survive = ".*".join(["has survived"] * ranks)
-    return Test("leaves_dies", "start", "FILE", mover, what, ranks=ranks, netmods=("zc",),
-                name=f"leaves-dies-{mover}-{what}" + (f"-{ranks}" if ranks > 1 else ""),
+    of_two = apart is not None
+    return Test("leaves_dies", "start", "FILE", mover, what, *([str(apart)] if of_two else []), ranks=ranks,
+                netmods=("zc",),
+                name=f"leaves-dies-{mover}-{what}" + (f"-{ranks}" if ranks > 1 else "") +
+                (f"-vcis-{apart}" if of_two else ""),
                 hosts=("2", "loopback"), launcher=("-disable-auto-cleanup",), holder=("-r", "9"), timeout=60,
                 dies=mover == "parent" and not parted, never_says="would not notice",
                 says=rf"(?s)(?=.*has come back).*{survive}" if parted else survive,
-                environment={CVAR + "DETACH": "1"})
+                environment={CVAR + "DETACH": "1", **({NUM_VCIS: "2"} if of_two else {})})
 
 
 def leaves_windows(suffix, what="all", told="1", times=100, check=None, timeout=600, **more):
@@ -537,10 +551,10 @@ TESTS = [
          says=f"bad value of {CVAR}DETACH_FD: no socket"),
     *(stays(f"port{suffix}", "it has a port open", "pairs port", environment=environment)
       for suffix, environment in (("", None), ("-vcis", {NUM_VCIS: "2"}))),
-    stays("world-vcis", "it has several VCIs, and is connected to another world", "pairs world",
-          environment={NUM_VCIS: "2"}),
     leaves("beside-a-child", "pairs world", ranks=2, told="0", times=30, options=("-w", "20"), says="rank 0 left 30 times",
            check=lambda stats: None),
+    leaves("beside-a-child-vcis", "pairs world", ranks=2, told="0", times=30, options=("-w", "20"),
+           says="rank 0 left 30 times", check=lambda stats: None, environment={NUM_VCIS: "2"}),
     leaves("beside-an-ended-child", "pairs ended", ranks=2, told="0", times=30, says="rank 0 left 30 times",
            check=lambda stats: None),
     leaves("beside-a-dead-child", "pairs died", ranks=2, told="0", times=30, says="rank 0 left 30 times",
@@ -563,10 +577,34 @@ TESTS = [
     leaves_worlds("early", "pairs creates early", told="0,1"),
     leaves_worlds("stale-token", "pairs across", options=("-s",)),
     leaves_worlds("holds-nothing-of-ucx", "pairs across", options=("-c",)),
-    *(leaves_dies(mover, what) for mover in ("parent", "child")
+    # Several VCIs. All that processes of two worlds have on one of them is its own.
+    leaves_worlds("4-vcis", "pairs wildcards across collectives", environment={NUM_VCIS: "4"}),
+    leaves_worlds_vcis("2", "pairs", vcis=2),
+    leaves_worlds_vcis("4", "pairs across"),
+    leaves_worlds_vcis("16", "pairs", vcis=MOST_VCIS, times=10),
+    leaves_worlds_vcis("all", "pairs wildcards across collectives computing", ranks=3, told="1", children=3),
+    leaves_worlds_vcis("no-thread", "pairs across computing", environment={CVAR + "LANDING_THREAD": "0"}),
+    leaves_worlds_vcis("few-unexpected", "pairs across",
+                       environment={CVAR + "UNEXPECTED_BUDGET": "64k", CVAR + "LANDING_BUDGET": "1m"}),
+    leaves_worlds_vcis("children", "pairs across", told_children="1", options=("-t", "another world")),
+    leaves_worlds_vcis("all-of-both", "pairs across", told="0,1", told_children="0,1", times=15),
+    leaves_worlds_vcis("creates", "creates"),
+    leaves_worlds_vcis("children-create", "creates pairs", told="1", told_children="0,1", times=10),
+    leaves_worlds_vcis("spawns", "spawns pairs"),
+    leaves_worlds_vcis("ports", "ports pairs", options=("-t", "has a port open")),
+    leaves_worlds_vcis("early", "pairs creates early", told="0,1", times=15),
+    leaves_worlds_vcis("stale-token", "pairs across", options=("-s",)),
+    leaves_worlds_vcis("holds-nothing-of-ucx", "pairs across", options=("-c",)),
+    # Of worlds with different numbers of VCIs all communicators are on those that both have.
+    *(leaves_worlds_vcis(f"{vcis}-and-{others}{who}", "pairs across", vcis=vcis, others=others, told=told,
+                         told_children=told_children, times=times)
+      for vcis, others in ((4, 1), (1, 4), (4, 2), (2, 3))
+      for who, told, told_children, times in (("", "0", "-", 30), ("-all", "0,1", "0,1", 15))),
+    leaves_worlds_vcis("1000-times", "pairs across creates", told="0,1", told_children="0,1", times=1000, timeout=6000,
+                       tags=LONG),
+    *(leaves_dies(mover, what, apart=apart) for apart in (None, 0, 1) for mover in ("parent", "child")
       for what in ("receives", "sends", "ssends", "probes", "reduces", "finalizes", "parted", "parted-freed")),
-    leaves_dies("child", "parted", ranks=2),
-    leaves_dies("child", "parted-freed", ranks=2),
+    *(leaves_dies("child", what, ranks=2, apart=apart) for apart in (None, 0, 1) for what in ("parted", "parted-freed")),
     *(leaves_windows_of_worlds(what, f"{what} computing") for what in ("fence", "pscw", "lock", "held")),
     leaves_windows_of_worlds("all"),
     leaves_windows_of_worlds("alone", ranks=1, children=1),
@@ -587,6 +625,12 @@ TESTS = [
           ("spawn", "connect 200", 2, "0"), ("spawn", "reconnect 150", 2, "0,1"), ("spawn", "tree", 2, "0"),
           ("spawn", "ports", 3, "0,1,2"), ("spawn", "rounds 40", 2, "0,1"), ("worlds", "finalizes", 1, "0"),
           ("partitioned_worlds", "exchange", 1, "0"))),
+    *(led_away(program, *words.split(), name=f"{program}-{words.split()[0]}-4-vcis", ranks=ranks, told=told,
+               check=lambda stats: None, says=r"left [1-9]\d* times", environment={NUM_VCIS: "4"})
+      for program, words, ranks, told in (
+          ("spawn", "exchange", 2, "1"), ("spawn", "multiple", 2, "0"), ("spawn", "connect 200", 2, "0"),
+          ("spawn", "reconnect 150", 2, "0,1"), ("spawn", "tree", 2, "0"), ("spawn", "ports", 3, "0,1,2"),
+          ("spawn", "rounds 40", 2, "0,1"), ("worlds", "finalizes", 1, "0"), ("partitioned_worlds", "exchange", 1, "0"))),
     leaves_worlds("1000-times", "pairs across creates", told="0,1", told_children="0,1", times=1000, timeout=3000,
                   tags=LONG),
     stays("shared-memory", "UCX uses shared memory", hosts=("1",)),

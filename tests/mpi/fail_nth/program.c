@@ -567,8 +567,19 @@ static void exchange_between(MPI_Comm worlds, bool parent, void (*meanwhile)(voi
     }
 }
 
-/* Makes communicators of the other VCIs, if there are any, and uses each. */
-static void use_vcis_between(MPI_Comm across, bool is_child)
+/* A process that has parted from a rank keeps it from leaving, as long as that has not. (Not
+ * MPI_Barrier(): where it cannot send, it goes on, and waits for an answer.) */
+static void stay_together(MPI_Comm worlds)
+{
+    const char *leaves = getenv("MPIR_CVAR_CH4_ZC_DETACH");
+    for (int i = 0; leaves && strcmp(leaves, "1") == 0 && i < check_ranks; i++)
+        MUST(MPI_Sendrecv(NULL, 0, MPI_BYTE, i, GO, NULL, 0, MPI_BYTE, i, GO, worlds,
+                          MPI_STATUS_IGNORE));
+}
+
+/* Makes communicators of the other VCIs, if there are any, and uses each. @meanwhile: unless NULL,
+ * when that has connections. */
+static void use_vcis_between(MPI_Comm across, bool is_child, void (*meanwhile)(void))
 {
     const char *several = getenv("MPIR_CVAR_CH4_NUM_VCIS");
     MPI_Comm all, comm;
@@ -581,19 +592,12 @@ static void use_vcis_between(MPI_Comm across, bool is_child)
         MUST(MPI_Comm_size(comm, &size));
         MUST(MPI_Allreduce(&(int){1}, &sum, 1, MPI_INT, MPI_SUM, comm));
         CHECK(sum == size, "%d of %d", sum, size);
+        if (meanwhile)
+            meanwhile();
         MUST(MPI_Comm_free(&comm));
     }
+    stay_together(across);
     MUST(MPI_Comm_disconnect(&all));
-}
-
-/* A process that has parted from a rank keeps it from leaving, as long as that has not. (Not
- * MPI_Barrier(): where it cannot send, it goes on, and waits for an answer.) */
-static void stay_together(MPI_Comm worlds)
-{
-    const char *leaves = getenv("MPIR_CVAR_CH4_ZC_DETACH");
-    for (int i = 0; leaves && strcmp(leaves, "1") == 0 && i < check_ranks; i++)
-        MUST(MPI_Sendrecv(NULL, 0, MPI_BYTE, i, GO, NULL, 0, MPI_BYTE, i, GO, worlds,
-                          MPI_STATUS_IGNORE));
 }
 
 static void child(void)
@@ -603,7 +607,7 @@ static void child(void)
     return_errors(parent, fatal);
     exchange_between(parent, false, NULL);
     stay_together(parent);
-    use_vcis_between(parent, true);
+    use_vcis_between(parent, true, NULL);
     MUST(MPI_Comm_disconnect(&parent));
 }
 
@@ -619,7 +623,7 @@ static void spawn_and_exchange(void (*meanwhile)(void))
     return_errors(children, fatal);
     exchange_between(children, true, meanwhile);
     stay_together(children);
-    use_vcis_between(children, false);
+    use_vcis_between(children, false, meanwhile);
     MUST(MPI_Comm_disconnect(&children));
 }
 

@@ -82,6 +82,7 @@ CASES = {
     "leaves_vcis": {CVAR + "DETACH": "1", "MPIR_CVAR_CH4_NUM_VCIS": "3"},
     "leaves_window": {CVAR + "DETACH": "1"},
     "leaves_worlds": {CVAR + "DETACH": "1"},
+    "leaves_worlds@vcis": {CVAR + "DETACH": "1", "MPIR_CVAR_CH4_NUM_VCIS": "3"},
     "nothing@statistics": {CVAR + "STATS": "1", CVAR + "STATS_FILE": "statistics"},
 }
 

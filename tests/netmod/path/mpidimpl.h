@@ -174,6 +174,7 @@ extern struct zc_test_netmod {
                          MPIDI_ZC_error_class(status), "", "", what, ucs_status_string(status))
 void MPIDI_ZC_end_job_if(int mpi_errno);
 void MPIDI_ZC_progress_all(void);
+unsigned MPIDI_ZC_worker_progress(MPIDI_ZC_vci_t *vci);
 void MPIDI_ZC_am_want_bulk(MPIDI_ZC_vci_t *vci, int rank);
 int MPIDI_ZC_path_to(const MPIDI_ZC_addr_t *peer);
 void MPIDI_ZC_path_announces(int rank, int vci);

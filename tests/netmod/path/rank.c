@@ -234,6 +234,12 @@ _Noreturn static void no_other_world(void)
     MPID_Abort(NULL, MPI_ERR_OTHER, 1, "there is no other world");
 }
 
+unsigned MPIDI_ZC_worker_progress(MPIDI_ZC_vci_t *vci)
+{
+    (void)vci;
+    no_other_world();
+}
+
 const char *MPIDI_ZC_foreign_path_obstacle(bool *passes)
 {
     (void)passes;
@@ -290,6 +296,18 @@ MPIDI_ZC_addr_t *MPIDI_ZC_foreign_path_peer(const struct MPIDI_ZC_foreign *forei
 }
 
 bool MPIDI_ZC_foreign_path_is_over(const struct MPIDI_ZC_foreign *foreign)
+{
+    (void)foreign;
+    no_other_world();
+}
+
+bool MPIDI_ZC_foreign_path_first_is_lost(const struct MPIDI_ZC_foreign *foreign)
+{
+    (void)foreign;
+    no_other_world();
+}
+
+bool MPIDI_ZC_foreign_path_is_given_up(const struct MPIDI_ZC_foreign *foreign)
 {
     (void)foreign;
     no_other_world();
