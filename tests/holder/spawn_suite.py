@@ -161,6 +161,15 @@ def parents_and_children_move(setup):
         return job.finish()
 
 
+@suite.test("worlds-of-several-vcis-move", tags={"fast"})
+def worlds_of_several_vcis_move(setup):
+    """Messages between two worlds go over several VCIs, of which each has connections of its own."""
+    with Worlds(setup, environment={"MPIR_CVAR_CH4_NUM_VCIS": "4"}) as job:
+        each_moves(job, job.spawn())
+        each_moves(job, job.worlds().values())
+        return job.finish()
+
+
 @suite.test("parents-and-children-move-at-once", tags={"fast"})
 def parents_and_children_move_at_once(setup):
     """A parent and a child are asked at the same time: the one goes, and then the other."""

@@ -11,8 +11,9 @@
  *     one PROGRAM          one process only
  *     multiple PROGRAM     two commands at once, of which one has no arguments
  *     path FOLDER WDIR     the name "spawns", where to look for it, and where to start it
- *     windows PROGRAM      parents and children have a window, and put into it and draw numbers,
- * too
+ *     windows PROGRAM      parents and children have a window, put into it, and draw numbers, too
+ *
+ * Messages take several communicators in turn, which lie on several VCIs where there are.
  *
  * When FILE.part is there, the worlds part: each goes on until there is FILE.over-LEVEL. LEVEL is 0
  * for what the launcher has started, and FILE.over is another name for FILE.over-0.
@@ -27,7 +28,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { LONGEST = 1 << 19, CHILDREN = 2, ROOM = 1024, WORDS = 16 };
+enum { LONGEST = 1 << 19, CHILDREN = 2, ROOM = 1024, WORDS = 16, COMMS = 3 };
 enum { GO_ON, SPAWN, PART, OVER };
 static const int sizes[] = {1, 1000, 8000, 70000, LONGEST};
 
@@ -40,16 +41,22 @@ static struct {
 } job;
 
 static int rank, ranks; /* in MPI_COMM_WORLD */
-static MPI_Comm up = MPI_COMM_NULL, down = MPI_COMM_NULL;
 
 /* Of each process of two worlds. */
 typedef struct {
     long drawn; /* by all, of the first */
     unsigned char bytes[LONGEST];
 } place_t;
-static place_t *up_place, *down_place;
-static MPI_Win up_window = MPI_WIN_NULL, down_window = MPI_WIN_NULL;
 
+/* Those of two worlds. */
+typedef struct {
+    int connected;
+    MPI_Comm comms[COMMS];
+    MPI_Win window; /* of the first */
+    place_t *place;
+} worlds_t;
+
+static worlds_t up = {.window = MPI_WIN_NULL}, down = {.window = MPI_WIN_NULL};
 static unsigned char out[LONGEST], in[LONGEST];
 
 static void fail(const char *what, long round)
@@ -75,8 +82,6 @@ static void exchange(MPI_Comm comm, long round)
 {
     int own, members, got;
     MPI_Status status;
-    if (comm == MPI_COMM_NULL)
-        return;
     MPI_Comm_rank(comm, &own);
     MPI_Comm_size(comm, &members);
     const int to = (own + 1) % members, from = (own + members - 1) % members;
@@ -98,9 +103,12 @@ static void exchange(MPI_Comm comm, long round)
         fail("a sum is wrong", round);
 }
 
-/** put - to the next of @comm by @win, and from the one before it */
-static void put(MPI_Comm comm, MPI_Win win, const place_t *place, long round)
+/** put - to the next process of @worlds by their window, and from the one before it */
+static void put(const worlds_t *worlds, long round)
 {
+    const MPI_Comm comm = worlds->comms[0];
+    const MPI_Win win = worlds->window;
+    const place_t *place = worlds->place;
     static const long one = 1;
     long drawn = -1, sum = 0;
     int own, members;
@@ -132,32 +140,47 @@ static void put(MPI_Comm comm, MPI_Win win, const place_t *place, long round)
         fail("a number is drawn twice", round);
 }
 
-/** have_window - of @all, if the worlds have one */
-static void have_window(MPI_Comm all, MPI_Win *win, place_t **place)
+/** have_window - of @worlds, if they are to have one */
+static void have_window(worlds_t *worlds)
 {
     if (strcmp(job.words[0], "windows") != 0)
         return;
-    MPI_Win_allocate(sizeof **place, 1, MPI_INFO_NULL, all, place, win);
-    (*place)->drawn = 0;
-    MPI_Barrier(all);
-    MPI_Win_lock_all(0, *win);
+    MPI_Win_allocate(sizeof *worlds->place, 1, MPI_INFO_NULL, worlds->comms[0], &worlds->place,
+                     &worlds->window);
+    worlds->place->drawn = 0;
+    MPI_Barrier(worlds->comms[0]);
+    MPI_Win_lock_all(0, worlds->window);
 }
 
-static void free_window(MPI_Win *win)
+static void free_window(worlds_t *worlds)
 {
-    if (*win == MPI_WIN_NULL)
+    if (worlds->window == MPI_WIN_NULL)
         return;
-    MPI_Win_unlock_all(*win);
-    MPI_Win_free(win);
+    MPI_Win_unlock_all(worlds->window);
+    MPI_Win_free(&worlds->window);
 }
 
-static MPI_Comm merged(MPI_Comm inter, int is_child)
+static void exchange_with(const worlds_t *worlds, long round)
 {
-    MPI_Comm all;
-    MPI_Intercomm_merge(inter, is_child, &all);
+    if (worlds->connected)
+        exchange(worlds->comms[round % COMMS], round);
+}
+
+static void merge(MPI_Comm inter, int is_child, worlds_t *worlds)
+{
+    MPI_Intercomm_merge(inter, is_child, &worlds->comms[0]);
     MPI_Comm_disconnect(&inter);
-    MPI_Bcast(&job, sizeof job, MPI_BYTE, 0, all);
-    return all;
+    for (int i = 1; i < COMMS; i++)
+        MPI_Comm_dup(worlds->comms[0], &worlds->comms[i]);
+    MPI_Bcast(&job, sizeof job, MPI_BYTE, 0, worlds->comms[0]);
+    worlds->connected = 1;
+}
+
+static void disconnect(worlds_t *worlds)
+{
+    for (int i = 0; worlds->connected && i < COMMS; i++)
+        MPI_Comm_disconnect(&worlds->comms[i]);
+    worlds->connected = 0;
 }
 
 static int spawn_multiple(MPI_Comm *inter)
@@ -232,9 +255,9 @@ static void spawn(long round)
     job.level++;
     job.depth--;
     job.round = round + 1;
-    down = merged(inter, 0);
+    merge(inter, 0, &down);
     job.level--;
-    have_window(down, &down_window, &down_place);
+    have_window(&down);
 }
 
 static void introduce(int argc, char **argv)
@@ -256,28 +279,23 @@ static int next(void)
     int word = GO_ON;
     char over[32];
     snprintf(over, sizeof over, "over-%d", job.level);
-    if (rank == 0 && up == MPI_COMM_NULL)
+    if (rank == 0 && !up.connected)
         word = is_there(over) || (job.level == 0 && is_there("over")) ? OVER
-               : down != MPI_COMM_NULL && is_there("part")            ? PART
+               : down.connected && is_there("part")                   ? PART
                : is_there("spawn")                                    ? SPAWN
                                                                       : GO_ON;
-    if (up != MPI_COMM_NULL)
-        MPI_Bcast(&word, 1, MPI_INT, 0, up);
-    else
-        MPI_Bcast(&word, 1, MPI_INT, 0, MPI_COMM_WORLD);
-    if (down != MPI_COMM_NULL)
-        MPI_Bcast(&word, 1, MPI_INT, 0, down);
+    MPI_Bcast(&word, 1, MPI_INT, 0, up.connected ? up.comms[0] : MPI_COMM_WORLD);
+    if (down.connected)
+        MPI_Bcast(&word, 1, MPI_INT, 0, down.comms[0]);
     return word;
 }
 
 static void part(void)
 {
-    free_window(&down_window);
-    free_window(&up_window);
-    if (down != MPI_COMM_NULL)
-        MPI_Comm_disconnect(&down);
-    if (up != MPI_COMM_NULL)
-        MPI_Comm_disconnect(&up);
+    free_window(&down);
+    free_window(&up);
+    disconnect(&down);
+    disconnect(&up);
 }
 
 int main(int argc, char **argv)
@@ -291,8 +309,8 @@ int main(int argc, char **argv)
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     MPI_Comm_size(MPI_COMM_WORLD, &ranks);
     if (parent != MPI_COMM_NULL) {
-        up = merged(parent, 1);
-        have_window(up, &up_window, &up_place);
+        merge(parent, 1, &up);
+        have_window(&up);
         round = job.round;
         introduce(argc, argv);
     } else {
@@ -303,11 +321,11 @@ int main(int argc, char **argv)
     }
     for (double said = MPI_Wtime(); word != OVER; round++) {
         word = next();
-        exchange(up, round);
-        put(up, up_window, up_place, round);
+        exchange_with(&up, round);
+        put(&up, round);
         exchange(MPI_COMM_WORLD, round);
-        exchange(down, round);
-        put(down, down_window, down_place, round);
+        exchange_with(&down, round);
+        put(&down, round);
         if (word == SPAWN && !tried && job.depth > 0) {
             tried = 1;
             spawn(round);
