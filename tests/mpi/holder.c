@@ -428,10 +428,23 @@ static bool is_open(int fd)
     return recv(fd, &byte, 1, MSG_DONTWAIT) < 0 && errno == EAGAIN;
 }
 
+/** forget_closed - connections that their peers have closed, of @nr; returns how many are left */
+static int forget_closed(int *taken, int nr)
+{
+    int left = 0;
+    for (int i = 0; i < nr; i++) {
+        if (is_open(taken[i]))
+            taken[left++] = taken[i];
+        else
+            close(taken[i]);
+    }
+    return left;
+}
+
 /** take_connections - each gets the token, and lasts until the end; but one is closed when told */
 static void take_connections(int listening)
 {
-    enum { MOST = 1024 };
+    enum { MOST = 512 };
     const struct sigaction on_signal = {.sa_handler = end_one};
     int taken[MOST], nr = 0;
     sigaction(SIGUSR2, &on_signal, NULL);
@@ -441,6 +454,8 @@ static void take_connections(int listening)
             send(fd, &token, sizeof token, MSG_NOSIGNAL);
             taken[nr++] = fd;
         }
+        if (nr == MOST)
+            nr = forget_closed(taken, nr);
         for (int i = 0; one_ends && i < nr; i++) {
             if (is_open(taken[i])) {
                 shutdown(taken[i], SHUT_RDWR);
