@@ -7,7 +7,8 @@
  *
  * and makes FILE.ready, from when on the parents are told, and goes on until there are NUMBER files
  * FILE.<rank> and FILE-child.<rank>, of those that have left TIMES. The CHILDREN have holders if
- * TOLD is a list of ranks ("0,1"), not "-". A child has its kind before FILE.
+ * TOLD is a list of ranks ("0,1"), not "-". A child has its kind before FILE. With children-N among
+ * WHAT those of the first kind have N VCIs.
  */
 #ifndef ZC_CHILDREN_H
 #define ZC_CHILDREN_H
@@ -58,6 +59,19 @@ static inline int job_wants(const char *what)
     return 0;
 }
 
+/** job_vcis_of - children of @kind, as a setting, or NULL */
+static inline const char *job_vcis_of(const char *kind)
+{
+    static char setting[64];
+    for (int i = 0; !strcmp(kind, "child") && i < job.whats; i++) {
+        if (!strncmp(job.what[i], "children-", 9)) {
+            snprintf(setting, sizeof setting, "MPIR_CVAR_CH4_NUM_VCIS=%s", job.what[i] + 9);
+            return setting;
+        }
+    }
+    return NULL;
+}
+
 /** job_start - so many of this program, as @kind, by a holder if @told; the caller frees nothing */
 static inline MPI_Comm job_start(const char *kind, int number, const char *told, MPI_Comm by)
 {
@@ -74,6 +88,13 @@ static inline MPI_Comm job_start(const char *kind, int number, const char *told,
     snprintf(times, sizeof times, "%d", job.times);
     snprintf(file, sizeof file, "%s-child", job.file);
     snprintf(count, sizeof count, "%d", job.number);
+    const char *setting = job_vcis_of(kind);
+    char *command = told ? holder : self;
+    if (setting) {
+        arguments[n++] = (char *)setting;
+        arguments[n++] = command;
+        command = "/usr/bin/env";
+    }
     if (told) {
         char *by_holder[] = {"-r", (char *)told, "-n", times, "-u", file, "-w", "20", "--", self};
         for (size_t i = 0; i < sizeof by_holder / sizeof *by_holder; i++)
@@ -85,8 +106,7 @@ static inline MPI_Comm job_start(const char *kind, int number, const char *told,
     for (int i = 0; i < job.whats; i++)
         arguments[n++] = job.what[i];
     arguments[n] = NULL;
-    MPI_Comm_spawn(told ? holder : self, arguments, number, MPI_INFO_NULL, 0, by, &comm,
-                   MPI_ERRCODES_IGNORE);
+    MPI_Comm_spawn(command, arguments, number, MPI_INFO_NULL, 0, by, &comm, MPI_ERRCODES_IGNORE);
     return comm;
 }
 

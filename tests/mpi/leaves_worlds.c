@@ -26,40 +26,22 @@
  *                  another one exchanges messages on several, too
  *     children-N   the children have N VCIs
  */
-#include "marks.h"
+#include "children.h"
 #include "sizes.h"
-#include <libgen.h>
 #include <pthread.h>
 
-enum { FEW = 4, PAIRS = 1, WILD, ACROSS, OVER, NAME_OF_PORT, MOST_ARGUMENTS = 64, WORKERS = 4 };
-
-static struct {
-    const char *file;
-    int number, children, times;
-    const char *told;
-    char **what;
-    int whats;
-    int is_child;
-} job;
+enum { FEW = 4, PAIRS = 1, WILD, ACROSS, OVER, NAME_OF_PORT, WORKERS = 4 };
 
 static uint64_t state;  /* the same in all processes */
 static MPI_Comm inter;  /* parents and children */
 static MPI_Comm all;    /* both, parents first */
 static int rank, ranks; /* in it */
 
-static int wants(const char *what)
-{
-    for (int i = 0; i < job.whats; i++)
-        if (!strcmp(job.what[i], what))
-            return 1;
-    return 0;
-}
-
 static _Thread_local int is_worker;
 
 static void late(void)
 {
-    if (!is_worker && wants("computing") && check_random(&state, 3) == (uint64_t)rank % 3)
+    if (!is_worker && job_wants("computing") && check_random(&state, 3) == (uint64_t)rank % 3)
         check_sleep_ms(10);
 }
 
@@ -121,7 +103,7 @@ static void across(int round, size_t bytes)
     int others, own;
     MPI_Comm_remote_size(inter, &others);
     MPI_Comm_rank(inter, &own);
-    const int from = own + (job.is_child ? 1000 : 0);
+    const int from = own + (job_is_child() ? 1000 : 0);
     void *out = check_malloc(bytes), *in = check_malloc(bytes);
     MPI_Request *requests = check_malloc(others * sizeof *requests);
     pattern_fill(out, bytes, content_of(round, from, 0, FEW));
@@ -130,7 +112,7 @@ static void across(int round, size_t bytes)
     late();
     for (int other = 0; other < others; other++) {
         MPI_Recv(in, bytes, MPI_BYTE, other, ACROSS, inter, MPI_STATUS_IGNORE);
-        check_content(in, bytes, content_of(round, other + (job.is_child ? 0 : 1000), 0, FEW),
+        check_content(in, bytes, content_of(round, other + (job_is_child() ? 0 : 1000), 0, FEW),
                       "across");
     }
     MPI_Waitall(others, requests, MPI_STATUSES_IGNORE);
@@ -200,7 +182,7 @@ static void free_workers(void)
 /** exchange_apart - on more than one VCI, by communicators that are made from @comm for that */
 static void exchange_apart(int round, MPI_Comm comm)
 {
-    for (int i = 0; wants("threads") && i < 2; i++) {
+    for (int i = 0; job_wants("threads") && i < 2; i++) {
         MPI_Comm one;
         MPI_Comm_dup(comm, &one);
         exchange(round, one, 0);
@@ -212,7 +194,7 @@ static void exchange_apart(int round, MPI_Comm comm)
 static void merge_and_exchange_apart(int round, MPI_Comm comm, int high)
 {
     MPI_Comm merged;
-    if (!wants("threads"))
+    if (!job_wants("threads"))
         return;
     MPI_Intercomm_merge(comm, high, &merged);
     exchange_apart(round, merged);
@@ -220,57 +202,6 @@ static void merge_and_exchange_apart(int round, MPI_Comm comm, int high)
 }
 
 /* ---- spawning ---- */
-
-/** vcis_of_children - as a setting, or NULL */
-static const char *vcis_of_children(void)
-{
-    static char setting[64];
-    for (int i = 0; i < job.whats; i++) {
-        if (!strncmp(job.what[i], "children-", 9)) {
-            snprintf(setting, sizeof setting, "MPIR_CVAR_CH4_NUM_VCIS=%s", job.what[i] + 9);
-            return setting;
-        }
-    }
-    return NULL;
-}
-
-/** start - so many of this program, as @kind, by a holder if @told; the caller frees nothing */
-static MPI_Comm start(const char *kind, int number, const char *told, MPI_Comm by)
-{
-    static char self[4096], holder[4096 + 16], times[16], file[4096], count[16];
-    char *arguments[MOST_ARGUMENTS];
-    int n = 0;
-    MPI_Comm comm;
-    const ssize_t length = readlink("/proc/self/exe", self, sizeof self - 1);
-    CHECK(length > 0, "no /proc/self/exe");
-    self[length] = '\0';
-    char folder[4096];
-    snprintf(folder, sizeof folder, "%s", self);
-    snprintf(holder, sizeof holder, "%s/holder", dirname(folder));
-    snprintf(times, sizeof times, "%d", job.times);
-    snprintf(file, sizeof file, "%s-child", job.file);
-    snprintf(count, sizeof count, "%d", job.number);
-    const char *setting = strcmp(kind, "child") ? NULL : vcis_of_children();
-    char *command = told ? holder : self;
-    if (setting) {
-        arguments[n++] = (char *)setting;
-        arguments[n++] = command;
-        command = "/usr/bin/env";
-    }
-    if (told) {
-        char *by_holder[] = {"-r", (char *)told, "-n", times, "-u", file, "-w", "20", "--", self};
-        for (size_t i = 0; i < sizeof by_holder / sizeof *by_holder; i++)
-            arguments[n++] = by_holder[i];
-    }
-    char *own[] = {(char *)kind, (char *)job.file, count, "0", "-", times};
-    for (size_t i = 0; i < sizeof own / sizeof *own; i++)
-        arguments[n++] = own[i];
-    for (int i = 0; i < job.whats; i++)
-        arguments[n++] = job.what[i];
-    arguments[n] = NULL;
-    MPI_Comm_spawn(command, arguments, number, MPI_INFO_NULL, 0, by, &comm, MPI_ERRCODES_IGNORE);
-    return comm;
-}
 
 /** be_brief - a process that is there for one answer */
 static int be_brief(MPI_Comm parent)
@@ -286,7 +217,7 @@ static int be_brief(MPI_Comm parent)
 
 static void spawn_one(int round)
 {
-    MPI_Comm comm = start("brief", 1, NULL, MPI_COMM_SELF);
+    MPI_Comm comm = job_start("brief", 1, NULL, MPI_COMM_SELF);
     int word = round;
     MPI_Send(&word, 1, MPI_INT, 0, OVER, comm);
     word = -1;
@@ -302,7 +233,7 @@ static MPI_Comm below = MPI_COMM_NULL; /* children, and a child of theirs */
 
 static void have_grandchild(void)
 {
-    MPI_Comm comm = start("grandchild", 1, NULL, MPI_COMM_WORLD);
+    MPI_Comm comm = job_start("grandchild", 1, NULL, MPI_COMM_WORLD);
     MPI_Intercomm_merge(comm, 0, &below);
     MPI_Comm_disconnect(&comm);
 }
@@ -312,7 +243,7 @@ static void meet(int round, MPI_Comm local, MPI_Comm bridge, int leader)
 {
     MPI_Comm comm, merged;
     MPI_Intercomm_create(local, 0, bridge, leader, OVER, &comm);
-    MPI_Intercomm_merge(comm, job.is_child, &merged);
+    MPI_Intercomm_merge(comm, job_is_child(), &merged);
     exchange(round, merged, 0);
     exchange_apart(round, merged);
     MPI_Comm_disconnect(&merged);
@@ -323,7 +254,6 @@ static int be_grandchild(MPI_Comm parent)
 {
     MPI_Intercomm_merge(parent, 1, &below);
     MPI_Comm_disconnect(&parent);
-    job.is_child = 1;
     for (int round = 0; round >= 0;) {
         MPI_Bcast(&round, 1, MPI_INT, 0, below);
         if (round >= 0)
@@ -336,10 +266,10 @@ static int be_grandchild(MPI_Comm parent)
 
 static void create(int round)
 {
-    if (job.is_child)
+    if (job_is_child())
         MPI_Bcast(&round, 1, MPI_INT, 0, below);
     if (round >= 0)
-        meet(round, job.is_child ? below : MPI_COMM_WORLD, all, job.is_child ? 0 : check_ranks);
+        meet(round, job_is_child() ? below : MPI_COMM_WORLD, all, job_is_child() ? 0 : check_ranks);
 }
 
 /* ---- ports ---- */
@@ -354,58 +284,44 @@ static void connect_by_port(int round)
         MPI_Send(port, MPI_MAX_PORT_NAME, MPI_CHAR, 0, NAME_OF_PORT, inter);
         MPI_Comm_accept(port, MPI_INFO_NULL, 0, MPI_COMM_SELF, &comm);
         MPI_Close_port(port);
-    } else if (job.is_child && check_rank == 0) {
+    } else if (job_is_child() && check_rank == 0) {
         MPI_Recv(port, MPI_MAX_PORT_NAME, MPI_CHAR, 0, NAME_OF_PORT, inter, MPI_STATUS_IGNORE);
         MPI_Comm_connect(port, MPI_INFO_NULL, 0, MPI_COMM_SELF, &comm);
     } else {
         return;
     }
     MPI_Sendrecv(&rank, 1, MPI_INT, 0, OVER, &word, 1, MPI_INT, 0, OVER, comm, MPI_STATUS_IGNORE);
-    CHECK(word == (job.is_child ? 0 : check_ranks), "%d over a port", word);
-    merge_and_exchange_apart(round, comm, job.is_child);
+    CHECK(word == (job_is_child() ? 0 : check_ranks), "%d over a port", word);
+    merge_and_exchange_apart(round, comm, job_is_child());
     MPI_Comm_disconnect(&comm);
 }
 
 /* ---- the job ---- */
-
-/** through - how many ranks' holders are */
-static int through(void)
-{
-    char name[4096];
-    struct stat status;
-    int number = 0;
-    for (int i = 0; i < ranks; i++) {
-        snprintf(name, sizeof name, "%s%s.%d", job.file, i < check_ranks ? "" : "-child",
-                 i < check_ranks ? i : i - check_ranks);
-        number += stat(name, &status) == 0;
-    }
-    return number;
-}
 
 static void work(void)
 {
     int go_on = 1, rounds = 0;
     for (; go_on; rounds++) {
         state = pattern_mix(check_seed + rounds);
-        if (wants("threads"))
+        if (job_wants("threads"))
             start_workers(rounds);
-        if (wants("pairs"))
+        if (job_wants("pairs"))
             exchange(4 * rounds, all, 0);
-        if (wants("wildcards"))
+        if (job_wants("wildcards"))
             exchange(4 * rounds + 1, all, 1);
-        if (wants("across"))
+        if (job_wants("across"))
             across(rounds, sizes[rounds % SIZES]);
-        if (wants("collectives"))
+        if (job_wants("collectives"))
             collectives(rounds);
-        if (wants("creates"))
+        if (job_wants("creates"))
             create(4 * rounds + 2);
-        if (wants("spawns") && !job.is_child && check_rank == check_ranks - 1)
+        if (job_wants("spawns") && !job_is_child() && check_rank == check_ranks - 1)
             spawn_one(rounds);
-        if (wants("ports"))
+        if (job_wants("ports"))
             connect_by_port(rounds);
-        if (wants("threads"))
+        if (job_wants("threads"))
             await_workers();
-        go_on = rank == 0 ? through() < job.number : 0;
+        go_on = rank == 0 ? job_through(ranks) < job.number : 0;
         MPI_Bcast(&go_on, 1, MPI_INT, 0, all);
     }
     if (rank == 0)
@@ -423,49 +339,36 @@ static int level(int argc, char **argv)
 
 int main(int argc, char **argv)
 {
+    static const char *const kinds[] = {"child", "brief", "grandchild", NULL};
     MPI_Comm parent;
-    CHECK(argc > 6, "usage: leaves_worlds FILE NUMBER CHILDREN TOLD TIMES WHAT...");
-    const int shift =
-        !strcmp(argv[1], "child") || !strcmp(argv[1], "brief") || !strcmp(argv[1], "grandchild");
-    if (shift)
-        unsetenv("MPIR_CVAR_CH4_ZC_STATS_FILE"); /* of a rank of the same number */
+    job_read(argc, argv, kinds);
     check_init(&argc, &argv, level(argc, argv));
     MPI_Comm_get_parent(&parent);
-    job.is_child = shift;
-    job.file = argv[1 + shift];
-    job.number = atoi(argv[2 + shift]);
-    job.children = atoi(argv[3 + shift]);
-    job.told = argv[4 + shift];
-    job.times = atoi(argv[5 + shift]);
-    job.what = argv + 6 + shift;
-    job.whats = argc - 6 - shift;
-    if (!strcmp(argv[1], "brief"))
+    if (job_is_child() && !strcmp(job.kind, "brief"))
         return be_brief(parent);
-    if (!strcmp(argv[1], "grandchild"))
+    if (job_is_child() && !strcmp(job.kind, "grandchild"))
         return be_grandchild(parent);
-    if (!job.is_child && check_rank == 0 && wants("early"))
+    if (!job_is_child() && check_rank == 0 && job_wants("early"))
         mark(job.file, ".ready");
-    inter = job.is_child ? parent
-                         : start("child", job.children, strcmp(job.told, "-") ? job.told : NULL,
-                                 MPI_COMM_WORLD);
-    MPI_Intercomm_merge(inter, job.is_child, &all);
+    inter = job_have_children();
+    MPI_Intercomm_merge(inter, job_is_child(), &all);
     MPI_Comm_rank(all, &rank);
     MPI_Comm_size(all, &ranks);
     MPI_Bcast(&check_seed, 1, MPI_UINT64_T, 0, all);
-    if (wants("threads"))
+    if (job_wants("threads"))
         have_workers();
-    if (job.is_child && wants("creates"))
+    if (job_is_child() && job_wants("creates"))
         have_grandchild();
-    if (rank == 0 && !wants("early"))
+    if (rank == 0 && !job_wants("early"))
         mark(job.file, ".ready");
     work();
-    if (job.is_child && wants("creates")) {
+    if (job_is_child() && job_wants("creates")) {
         create(-1);
         MPI_Comm_disconnect(&below);
     }
-    if (wants("threads"))
+    if (job_wants("threads"))
         free_workers();
     MPI_Comm_disconnect(&all);
     MPI_Comm_disconnect(&inter);
-    return job.is_child ? MPI_Finalize() : check_finish();
+    return job_is_child() ? MPI_Finalize() : check_finish();
 }
