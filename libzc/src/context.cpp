@@ -84,6 +84,7 @@ int zc_context::calibrate(zc_costs_t *out)
     }
     if (int err = zc::calibrate(space_, device_, params_.flags, costs))
         return err;
+    calibrations_++;
     adopt_costs(costs);
     if (out)
         *out = this->costs();
@@ -141,6 +142,7 @@ void zc_context::report(zc_stats_t &out) const
     out.kmod_error = device_.error();
     out.addresses = pool_.addresses().size();
     out.refused_addresses = use.refused_addresses;
+    out.calibrations = calibrations_.load();
 }
 
 /* Most machines have no module, and a user who allows every means does not want that

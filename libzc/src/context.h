@@ -79,7 +79,7 @@ struct zc_context {
     std::uint32_t means_now();
     bool module_is_blind();
     bool module_usable();
-    void measure_if_first(std::size_t len);
+    void measure_if_worthwhile(std::size_t len);
     static zc::extent extent_of(const zc::slot &landing, zc::range dst, zc::range pages,
                                 std::size_t len);
     bool learns() const { return !(params_.flags & ZC_FLAG_ALWAYS_REBIND); }
@@ -114,6 +114,8 @@ struct zc_context {
     zc::experience experience_;
     zc_costs_t costs_ = zc::kCostsUnmeasured; /* measured_costs_ as experience has it */
     std::atomic<bool> measured_{false};
+    std::atomic<std::uint64_t> calibrations_{0};
+    std::atomic<std::uint64_t> unmeasured_bytes_{0}; /* delivered until then, in large messages */
     std::atomic<std::uint64_t> close_calls_{0};
     std::atomic<std::uint32_t> logged_{0}; /* bits 1u << zc_reason_t */
     static_assert(ZC_REASON_COUNT <= 32);

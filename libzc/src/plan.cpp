@@ -10,8 +10,11 @@ using namespace zc;
 
 namespace {
 
-/* A delivery this long is worth measuring the machine for. */
-constexpr std::size_t kWorthMeasuring = std::size_t{64} << 10;
+/* So much may be worth an exchange. */
+constexpr std::size_t kLarge = std::size_t{64} << 10;
+/* The measurement takes two to three milliseconds, as it takes to copy so much
+ * once. Until then the estimates do, as deliveries have corrected them. */
+constexpr std::uint64_t kMeasureAfter = std::uint64_t{32} << 20;
 
 /** Calls of mremap() it takes: one for each VMA on either side. */
 std::size_t moves_of(const slot &landing, range dst, range moved, const vma_pieces &pieces)
@@ -43,7 +46,7 @@ zc_reason_t zc_context::make_plan(const slot &landing, range dst, plan &p)
     range pages = whole_units(dst, kPage);
     if (pages.empty() || dst.size() < params_.rebind_min_bytes)
         return ZC_REASON_SMALL;
-    measure_if_first(dst.size());
+    measure_if_worthwhile(dst.size());
     question q{costs(), extent_of(landing, dst, pages, dst.size()), means_now()};
     std::uint32_t resting = means_ & ~q.means & means_bit(ZC_MEANS_KMOD);
     way w = choose(q);
@@ -131,12 +134,13 @@ bool zc_context::module_usable()
     return !module_is_blind() && device_.usable();
 }
 
-/** The thread whose delivery is the first that could be exchanged pays for
- *  the measurement; others go on with the estimates until it is done. */
-void zc_context::measure_if_first(std::size_t len)
+/** The thread whose delivery makes the measurement worthwhile pays for it;
+ *  others go on with the estimates until it is done. */
+void zc_context::measure_if_worthwhile(std::size_t len)
 {
-    bool needed = len >= kWorthMeasuring && !(params_.flags & ZC_FLAG_ALWAYS_REBIND);
-    if (needed && !measured_.load() && !measured_.exchange(true))
+    if (len < kLarge || (params_.flags & ZC_FLAG_ALWAYS_REBIND) || measured_.load())
+        return;
+    if (unmeasured_bytes_.fetch_add(len) + len >= kMeasureAfter && !measured_.exchange(true))
         (void)calibrate(nullptr);
 }
 

@@ -94,7 +94,7 @@ typedef struct {
     uint32_t means;           /* allowed means, bits 1u << zc_means_t; default all */
     uint32_t flags;           /* ZC_FLAG_* */
     size_t rebind_min_bytes;  /* never rebind below this; default 0: the cost model alone */
-    const char *cost_file;    /* NULL: calibrate on this machine when first needed */
+    const char *cost_file;    /* NULL: calibrate on this machine when that is worthwhile */
     uint64_t idle_ns;         /* free landing memory unused this long goes back to
                                  the system at the next zc_pool_trim(); default 10 s */
     uint32_t max_splits;      /* mappings a rebind may add, all in all; default
@@ -211,6 +211,7 @@ typedef struct {
     uint64_t addresses;       /* bytes of address space for landing memory: 16 times the budget,
                                  or what RLIMIT_AS and RLIMIT_MEMLOCK leave */
     uint64_t refused_addresses; /* acquires refused for want of these */
+    uint64_t calibrations;      /* times the machine was measured in this process */
 } zc_stats_t;
 
 ZC_PUBLIC int zc_stats(const zc_t *zc, zc_stats_t *stats) ZC_NOEXCEPT;
