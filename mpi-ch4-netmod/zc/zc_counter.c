@@ -59,6 +59,8 @@ const MPIDI_ZC_counter_t MPIDI_ZC_counters[] = {
      MPI_T_PVAR_CLASS_COUNTER, NETMOD(thread_wakeups)},
     {"thread_looks", "times the landing thread looked whether the program computes",
      MPI_T_PVAR_CLASS_COUNTER, NETMOD(thread_looks)},
+    {"calibrations", "times this process measured what deliveries cost: at most once",
+     MPI_T_PVAR_CLASS_COUNTER, LANDING(calibrations)},
     {"unexpected", "messages, of any size, that came before their receive was posted",
      MPI_T_PVAR_CLASS_COUNTER, NETMOD(unexpected)},
     {"unexpected_high_water", "most unexpected messages that were ever queued at a time",

@@ -30,6 +30,11 @@
 
 #define TRIM_SECONDS 10         /* between searches for landing memory that is not used */
 
+/* To measure what deliveries cost takes some 2 ms of a processor, as it takes to copy so much. A
+ * process to which less has been delivered does not spend that time. After twice as much a
+ * delivery would measure, for which the application would have to wait. */
+#define MEASURE_AFTER_BYTES (16 << 20)
+
 typedef enum state { WATCHING, LISTENING, RESTING, ENDED } state_t;
 
 /* The state that only the thread uses. */
@@ -502,6 +507,30 @@ static void trim_now_and_then(void)
     }
 }
 
+/* Returns how many bytes have been delivered from landing memory. */
+static uint64_t bytes_delivered(void)
+{
+    uint64_t bytes = 0;
+
+    for (int v = 0; v < MPIDI_global.n_vcis; v++) {
+        bytes += MPIDI_ZC_VCI(v).stats.bytes_rebound + MPIDI_ZC_VCI(v).stats.bytes_copied;
+    }
+    return bytes;
+}
+
+/* Measures once what deliveries cost in this process, with its threads, if there are enough of
+ * them. If it fails, libzc's estimates stay. */
+static void calibrate_if_worthwhile(thread_t * thread)
+{
+    if (thread->calibrate && bytes_delivered() >= MEASURE_AFTER_BYTES) {
+        zc_stats_t landing = {.size = sizeof(landing) };
+        thread->calibrate = false;
+        if (zc_stats(MPIDI_ZC_global.landing, &landing) == 0 && landing.calibrations == 0) {
+            (void) zc_calibrate(MPIDI_ZC_global.landing, NULL);
+        }
+    }
+}
+
 /* Sleeps until there is an event of the network or the timer expires. */
 static wakeup_t sleep_on_network(void)
 {
@@ -564,13 +593,6 @@ static state_t watching(thread_t * thread)
 
 static state_t listening(thread_t * thread)
 {
-    /* Measures what deliveries cost in this process, with its threads: otherwise the first
-     * delivery would wait for that. MPI_Init and MPI_Finalize alone must not take longer by it, so
-     * it is done when the application first computes. If it fails, libzc's estimates stay. */
-    if (thread->calibrate) {
-        thread->calibrate = false;
-        (void) zc_calibrate(MPIDI_ZC_global.landing, NULL);
-    }
     look_for_processor();
     if (is_crowded()) {
         return RESTING;
@@ -578,6 +600,7 @@ static state_t listening(thread_t * thread)
     if (!land_until_quiet()) {
         return WATCHING;
     }
+    calibrate_if_worthwhile(thread);
     const wakeup_t why = sleep_on_network();
     if (why == STOP) {
         return ENDED;

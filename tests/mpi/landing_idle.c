@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Landing memory that was not used for some time goes back to the system, while its process
- * computes: 64 MiB land in one burst and are received; then the process's memory shrinks by as
- * much.
+ * What the landing thread does in quiet times, while its process computes. What deliveries cost is
+ * measured once. Landing memory that was not used for some time goes back to the system: 64 MiB
+ * land in one burst and are received; then the process's memory shrinks by as much.
  */
 #include "counter.h"
 #include "status.h"
@@ -13,6 +13,7 @@ static const size_t bytes = 8 << 20;
 static void receive_all(void)
 {
     struct counter landed = counter_open("landed");
+    struct counter measured = counter_open("calibrations");
     struct counter memory = counter_open_class("landing_memory", MPI_T_PVAR_CLASS_LEVEL);
     char *buf = check_malloc(bytes);
     memset(buf, 1, bytes);
@@ -34,7 +35,10 @@ static void receive_all(void)
     const size_t shrunk_kib = full_kib - status_kib("VmRSS");
     CHECK(shrunk_kib < full_kib && shrunk_kib >= MESSAGES * bytes / KIB * 3 / 4,
           "of %llu bytes of landing memory only %zu KiB went back", most, shrunk_kib);
+    CHECK(counter_read(&measured) == 1, "what deliveries cost was measured %llu times",
+          counter_read(&measured));
     counter_close(&memory);
+    counter_close(&measured);
     counter_close(&landed);
     free(buf);
 }
