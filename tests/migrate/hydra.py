@@ -443,6 +443,48 @@ assert os.read(pmi, 1000)
 """
 
 
+# Speaks PMI-1 itself. Rank 1 spawns when rank 0 has said the first of its two commands.
+SPAWN_AT_ONCE = """
+import os, sys, time
+pmi, rank = int(os.environ["PMI_FD"]), os.environ["PMI_RANK"]
+def command(number, of):
+    os.write(pmi, f"mcmd=spawn\\nnprocs=1\\nexecname=true\\ntotspawns={of}\\nspawnssofar={number}\\n"
+                  "argcnt=0\\npreput_num=0\\ninfo_num=0\\nendcmd\\n".encode())
+def wait_for(suffix):
+    while not os.path.exists(sys.argv[1] + suffix):
+        time.sleep(0.01)
+def answer():
+    assert b"rc=0" in os.read(pmi, 1000)
+    open(sys.argv[1] + ".answered-" + rank, "w").close()
+os.write(pmi, b"cmd=init pmi_version=1 pmi_subversion=1\\n")
+assert os.read(pmi, 1000)
+if rank == "0":
+    command(1, 2)
+    # It has gone the same way as the first command.
+    os.write(pmi, b"cmd=publish_name service=zcm port=zcm\\n")
+    assert b"publish_result" in os.read(pmi, 1000)
+    open(sys.argv[1] + ".first", "w").close()
+    wait_for(".answered-1")
+    command(2, 2)
+else:
+    wait_for(".first")
+    command(1, 1)
+answer()
+os.write(pmi, b"cmd=finalize\\n")
+assert os.read(pmi, 1000)
+print("all right")
+"""
+
+
+@suite.test()
+@mpich_only("Hydra")
+def two_processes_spawn_at_once(stage):
+    """What one had said of its commands was taken for a part of the other's, and it was never answered."""
+    with Job(stage, sys.executable, "-c", SPAWN_AT_ONCE, STOP, ranks=2, hosts=(H1,), migrate=False) as job:
+        check(job.wait(30 * stage.patience) is not None and job.said().count("all right") == 2, "it does not end well",
+              job.said()[-SAID:])
+
+
 @contextlib.contextmanager
 def slow_launcher(stage):
     """A stage whose mpiexec reaches another host only when `go` is called; `begun`: it is about to."""
