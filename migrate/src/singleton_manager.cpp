@@ -54,7 +54,7 @@ std::optional<std::string> singleton_manager::take(const std::string &line)
     }
     const std::string command = value_in(line, "cmd");
     if (command == "publish_name" || command == "lookup_name" || command == "unpublish_name" ||
-        is_abort(line))
+        command == "spawn_state" || is_abort(line))
         return line + "\n";
     if (const std::string reply = reply_to(command, line); !reply.empty())
         answer(reply);

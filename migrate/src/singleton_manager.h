@@ -14,7 +14,8 @@ namespace zc::migrate {
  * ever.
  *
  *     MPI of the rank ──▶ what concerns its world     answered here
- *                    ├──▶ spawn and published names   for the manager of zcm-launch, as they are
+ *                    ├──▶ spawn, what has become
+ *                    │    of it, published names      for the manager of zcm-launch, as they are
  *                    └──▶ abort                       for zcm-launch, which knows what ends with it
  */
 class singleton_manager {

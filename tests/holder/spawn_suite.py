@@ -25,7 +25,6 @@ RETRY = 0.3                 # seconds, after "again"
 # Hosts are of one kernel here, and UCX would find memory that processes of two of them share. zc-hold keeps it from that.
 BY_TCP = {"UCX_TLS": "tcp,self"}
 END_SECONDS = 60
-WAITS_SECONDS = 5           # after which a job that has not ended waits
 AT_ONCE_SECONDS = 5         # the time limit of the netmod is 10
 
 
@@ -298,17 +297,60 @@ class Bare(Worlds):
         return list(words) if list(words) == self.program else super().words(*words)
 
 
+def spawns_in_vain(job, says):
+    """It is an error in each parent, of which standard error SAYS the reason; nothing of it is left, and the job
+    goes on."""
+    job.tell("spawn")
+    job.wait_until("each parent has an error",
+                   lambda: sum("cannot spawn: Error in spawn call" in line for line in job.running.out) == PARENTS)
+    job.wait_until("it is said why", lambda: says in job.errors())
+    held = PARENTS * (type(job) is not Bare)
+    job.wait_until("only parents are there", lambda: len(job.all_statuses()) == held)
+    job.finish()
+
+
 @suite.test("a-program-that-is-not-there", tags={"fast"})
 def a_program_that_is_not_there(setup):
-    """What becomes of the job is what becomes of it without zc-hold: Hydra does not tell, so the spawn goes on."""
-    ends = {}
+    """With zc-hold it is what it is without."""
     for kind in (Bare, Worlds):
         with kind(setup, "./nothing-there", environment=BY_TCP) as job:
-            job.tell("spawn")
-            job.wait_until("it is said what is missing", lambda: any("nothing-there" in line for line in job.running.err))  # pylint: disable=W0640
-            ends[kind] = job.running.wait(WAITS_SECONDS)
-    check(ends[Bare] == ends[Worlds], f"without and with zc-hold the job ends with {ends.values()}")
-    return "it waits" if ends[Worlds] is None else f"status {ends[Worlds]}"
+            spawns_in_vain(job, "nothing-there")
+
+
+@suite.test("one-of-two-programs-is-not-there", tags={"fast"})
+def one_of_two_programs(setup):
+    """The other one, which its zc-hold has started, is ended."""
+    for kind in (Bare, Worlds):
+        with kind(setup, "multiple", program_of(setup), "./nothing-there", environment=BY_TCP) as job:
+            spawns_in_vain(job, "nothing-there")
+
+
+# On h1 both are the zc-hold that they stand for. Elsewhere the first one is not there, for what is spawned, and the
+# second one finds PLACE empty.
+NO_HOLDER = r"""#!/bin/bash
+case "$(hostname) $*" in h1\ *) ;; *" --spawned-by "*) exec ./no-holder-there ;; esac
+exec -a "$0" {hold} "$@"
+"""
+EMPTY = r"""#!/bin/bash
+case "$(hostname) $*" in
+h1\ *) ;;
+*" --path "*) exec unshare -m bash -c 'mount -t tmpfs none {place} && exec -a "$0" {hold} "$@"' "$0" "$@" ;;
+esac
+exec -a "$0" {hold} "$@"
+"""
+
+
+@suite.test("what-one-host-has-not", tags={"fast"})
+def what_one_host_has_not(setup):
+    """The program, in the folder of the info key path; and zc-hold."""
+    place = setup.scratch / f"programs-{time.monotonic_ns()}"
+    place.mkdir()
+    (place / "spawns").symlink_to(program_of(setup))
+    for script, says in ((EMPTY, str(place / "spawns")), (NO_HOLDER, "no-holder-there")):
+        job = Worlds(setup, "path", place, setup.scratch, environment=BY_TCP)
+        become(job, script.format(place=place, hold=job.hold))
+        with job:
+            spawns_in_vain(job, says)
 
 
 @suite.test("what-is-not-to-move-is-not-held", tags={"fast"})

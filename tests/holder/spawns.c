@@ -8,10 +8,10 @@
  * goes on until FILE.over is there. When FILE.spawn is there it spawns two processes by COMMAND,
  * which is this program again; and those spawn two if DEPTH is 2. COMMAND is a program, or one of
  *
- *     one PROGRAM          one process only
- *     multiple PROGRAM     two commands at once, of which one has no arguments
- *     path FOLDER WDIR     the name "spawns", where to look for it, and where to start it
- *     windows PROGRAM      parents and children have a window, put into it, and draw numbers, too
+ *     one PROGRAM                one process only
+ *     multiple PROGRAM [SECOND]  two commands at once, of which one has no arguments
+ *     path FOLDER WDIR           the name "spawns", where to look for it, and where to start it
+ *     windows PROGRAM            parents and children put into a window, and draw numbers, too
  *
  * Messages take several communicators in turn, which lie on several VCIs where there are.
  *
@@ -185,7 +185,7 @@ static void disconnect(worlds_t *worlds)
 
 static int spawn_multiple(MPI_Comm *inter)
 {
-    char *commands[] = {job.words[1], job.words[1]};
+    char *commands[] = {job.words[1], job.words[job.number > 2 ? 2 : 1]};
     char *arguments[] = {"two words", "", NULL};
     char **argvs[] = {arguments, MPI_ARGV_NULL};
     MPI_Info infos[] = {MPI_INFO_NULL, MPI_INFO_NULL};

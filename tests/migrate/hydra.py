@@ -511,6 +511,129 @@ def spawns(stage, program="touch", argument=STOP):
                migrate=False)
 
 
+# Speaks PMI-1 itself: spawns two processes, of which the first one ends, and asks for them until it is said that they
+# have failed.
+ASKS = """
+import os, sys, time
+pmi = int(os.environ["PMI_FD"])
+def say(words):
+    os.write(pmi, words.encode())
+    return os.read(pmi, 1000).decode()
+say("cmd=init pmi_version=1 pmi_subversion=1\\n")
+answer = say(f'''mcmd=spawn
+nprocs=2
+execname=sh
+totspawns=1
+spawnssofar=1
+arg1=-c
+arg2={sys.argv[2]}
+argcnt=2
+preput_num=1
+preput_key_0=PARENTS_ASK
+preput_val_0=1
+info_num=2
+info_key_0=host
+info_val_0={sys.argv[3]}
+info_key_1=wdir
+info_val_1={sys.argv[4]}
+endcmd
+''')
+number = answer.split("spawned=")[1].split()[0]
+print("it has spawned", flush=True)
+while "failed=1" not in say(f"cmd=spawn_state spawned={number}\\n"):
+    time.sleep(0.05)
+print("it has failed", flush=True)
+while not os.path.exists(sys.argv[1]):
+    time.sleep(0.01)
+say("cmd=finalize\\n")
+print("all right")
+"""
+# When the launcher of the other has begun, which is ended then.
+ONE_ENDS = "if [ $PMI_RANK = 0 ]; then while ! [ -e {begun} ]; do sleep 0.02; done; else : > {ran}; sleep 1000; fi"
+BOTH_STAY = ": > {ran}; sleep 1000"
+
+
+@contextlib.contextmanager
+def spawns_in_vain(stage, program, hosts=(H2,), wdir="/"):
+    """A job whose spawn has failed when the body is over, and which goes on then. PROGRAM has `job.ran` made when it
+    runs."""
+    ran = pathlib.Path(stage.new_directory(), "ran")
+    program = program.format(ran=ran, begun=f"{stage.rsh}.begun")
+    with Job(stage, sys.executable, "-c", ASKS, STOP, program, ",".join(hosts), wdir, ranks=1, hosts=(H1,), migrate=False) as job:
+        job.ran = ran
+        wait_for("it has spawned", lambda: "it has spawned" in job.said(), 30 * stage.patience)
+        yield job
+        wait_for("it has failed", lambda: "it has failed" in job.said(), 30 * stage.patience)
+        ends_well(stage, job, "all right", 30)
+
+
+@suite.test()
+@mpich_only("Hydra's answers to those that have spawned")
+def a_launcher_that_starts_nothing(stage):
+    """It ends well, and no proxy comes."""
+    idle = copy.copy(stage)
+    idle.rsh = pathlib.Path(stage.new_directory(), "rsh")
+    idle.rsh.write_text("#!/bin/sh\n", encoding="utf-8")
+    idle.rsh.chmod(0o755)
+    with spawns_in_vain(idle, BOTH_STAY) as job:
+        pass
+    check("a launcher has ended before the proxy" in job.said(), "it does not say why", job.said()[-SAID:])
+
+
+@suite.test()
+@mpich_only("Hydra's answers to those that have spawned")
+def a_launcher_that_tries_still(stage):
+    """Another process of what it is to start has ended: it is ended, too, and mpiexec does not wait for it."""
+    with slow_launcher(stage) as slow:
+        with spawns_in_vain(slow, ONE_ENDS, hosts=(H1, H2)) as job:
+            pass
+        check(not job.ran.exists(), "what was spawned has run", job.said()[-SAID:])
+
+
+@suite.test()
+@mpich_only("Hydra's answers to those that have spawned")
+def a_proxy_that_comes_late(stage):
+    """Its world has been given up: it starts nothing."""
+    late = copy.copy(stage)
+    late.rsh = pathlib.Path(stage.new_directory(), "rsh")
+    begun, go = (pathlib.Path(f"{late.rsh}.{what}") for what in ("begun", "go"))
+    late.rsh.write_text(f"""#!/bin/bash
+setsid bash -c ': > {begun}; while ! [ -e {go} ]; do sleep 0.05; done; exec {stage.rsh} "$@"' rsh "$@" &
+wait
+""", encoding="utf-8")
+    late.rsh.chmod(0o755)
+    try:
+        with spawns_in_vain(late, ONE_ENDS, hosts=(H1, H2)) as job:
+            wait_for("it has failed", lambda: "it has failed" in job.said(), 30 * stage.patience)
+            go.touch()
+        check(not job.ran.exists(), "what was spawned has run", job.said()[-SAID:])
+    finally:
+        go.touch()
+
+
+@suite.test()
+@mpich_only("Hydra's answers to those that have spawned")
+def a_folder_that_is_not_there_to_spawn_in(stage):
+    """The proxy fails. The job ended with it."""
+    with spawns_in_vain(stage, BOTH_STAY, wdir="/is-not-there") as job:
+        pass
+    check("/is-not-there" in job.said(), "it does not say why", job.said()[-SAID:])
+
+
+@suite.test()
+@mpich_only("Hydra's answers to those that have spawned")
+def a_time_limit_while_processes_are_spawned(stage):
+    """Those that ask for them have no answer any more."""
+    with slow_launcher(stage) as slow, \
+            Job(slow, sys.executable, "-c", ASKS, STOP, "sleep 1000", H2, "/", ranks=1, hosts=(H1,), migrate=False,
+                environment={"MPIEXEC_TIMEOUT": "3"}) as job:
+        slow.until_begun()
+        wait_for("its time is over", lambda: "APPLICATION TIMED OUT" in job.said(), 30 * stage.patience)
+        slow.go()
+        check(job.wait(30 * stage.patience) is not None and job.process.returncode >= 0, "mpiexec has crashed, or goes on",
+              job.said()[-SAID:])
+
+
 @suite.test()
 @mpich_only("Hydra")
 def what_was_launched_for_a_job_that_has_ended(stage):

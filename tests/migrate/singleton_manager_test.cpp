@@ -96,6 +96,14 @@ TEST_F(SingletonManager, ForwardsASpawnWhenItIsWhole)
     EXPECT_EQ(heard(), "cmd=appnum appnum=0\n");
 }
 
+TEST_F(SingletonManager, ForwardsWhatIsAskedOfASpawn)
+{
+    say("cmd=spawn_state spawned=3\n");
+    EXPECT_EQ(manager_->poll(), "cmd=spawn_state spawned=3\n");
+    manager_->answer("cmd=spawn_state_result rc=0 failed=0");
+    EXPECT_EQ(heard(), "cmd=spawn_state_result rc=0 failed=0\n");
+}
+
 TEST_F(SingletonManager, ForwardsPublishedNames)
 {
     for (const std::string command : {"publish_name", "lookup_name", "unpublish_name"}) {

@@ -428,6 +428,18 @@ TESTS = [
          says="its parent has exited"),
     Test("spawn", "outlive", name="spawn-outlive", netmods=("zc",), timeout=60, dies=True,
          says="BAD TERMINATION"),
+    *(Test("spawn_fails", "kinds", name=f"spawn-fails{suffix}", netmods=("zc",), timeout=120, tags=ONE_HOST,
+           says="before MPI_Init .signal 9", launcher=launcher, environment=environment)
+      for suffix, launcher, environment in (
+          ("", (), {}), ("-uncleaned", ("-disable-auto-cleanup",), {}),
+          ("-by-another", (), {"ZC_HOLD_SPAWNED": "env\nBY=zc-hold and more"}))),
+    Test("spawn_fails", "rounds", "20", name="spawn-fails-rounds", netmods=("zc",), timeout=120, tags=ONE_HOST),
+    Test("spawn_fails", "no-host", network.ADDRESSES[1], name="spawn-fails-no-host", netmods=("zc",), timeout=120, hosts=("2",),
+         says="a launcher has ended before"),
+    Test("spawn_fails", "fatal", name="spawn-fails-fatal", netmods=("zc",), timeout=30, dies=True,
+         says="Error in spawn call"),
+    Test("spawn_fails", "waits", "FILE", name="spawn-fails-not-while-it-waits", netmods=("zc",), timeout=60,
+         environment={CVAR + "LANDING_THREAD": "0"}),
     Test("spawn", "ports", name="spawn-ports", netmods=("zc",), ranks=3, timeout=60),
     *(Test("spawn", what, name=f"spawn-{what}", netmods=("zc",), ranks=1, timeout=60)
       for what in ("lag", "held", "withdraw", "given-up", "ended-port")),
