@@ -9,14 +9,16 @@
  *   spawn_fails fatal       a program that is not there, without an error handler
  *   spawn_fails waits FILE  a child does not call MPI_Init until a parent, which is in
  * MPI_Comm_spawn, has fetched what it is sent
+ *   spawn_fails names       a thread publishes names while another one spawns
  */
 #include "check.h"
 #include "launcher.h"
+#include <pthread.h>
 #include <signal.h>
 
 #define NO_HOST "zc-is-no-host.invalid"
 
-enum { LARGE = 4 << 20, TAG = 9, CHILDREN = 2, IN_TIME_S = 30 };
+enum { LARGE = 4 << 20, TAG = 9, CHILDREN = 2, IN_TIME_S = 30, SPAWNS = 10 };
 
 static char *program;
 
@@ -257,13 +259,48 @@ static void waits(const char *file)
     free(buf);
 }
 
+static volatile int spawns_are_over;
+
+static void *publish(void *unused)
+{
+    char port[MPI_MAX_PORT_NAME], found[MPI_MAX_PORT_NAME], name[64];
+    long published = 0;
+    snprintf(name, sizeof name, "zc-spawn-fails-%d", (int)getpid());
+    MPI_Open_port(MPI_INFO_NULL, port);
+    while (!spawns_are_over || published == 0) {
+        CHECK(MPI_Publish_name(name, MPI_INFO_NULL, port) == MPI_SUCCESS, "publish");
+        CHECK(MPI_Lookup_name(name, MPI_INFO_NULL, found) == MPI_SUCCESS, "look up");
+        CHECK(!strcmp(found, port), "the port is %s, and was %s", found, port);
+        CHECK(MPI_Unpublish_name(name, MPI_INFO_NULL, port) == MPI_SUCCESS, "unpublish");
+        published++;
+    }
+    MPI_Close_port(port);
+    return unused;
+}
+
+static void names(void)
+{
+    char *arguments[] = {(char *)"child", (char *)"meets", NULL};
+    pthread_t publisher;
+    MPI_Comm children;
+    CHECK(pthread_create(&publisher, NULL, publish, NULL) == 0, "thread");
+    for (int i = 0; i < SPAWNS; i++) {
+        CHECK(MPI_Comm_spawn(program, arguments, 1, MPI_INFO_NULL, 0, MPI_COMM_SELF, &children,
+                             MPI_ERRCODES_IGNORE) == MPI_SUCCESS,
+              "spawn %d", i);
+        meet(children, 0, -1);
+    }
+    spawns_are_over = 1;
+    pthread_join(publisher, NULL);
+}
+
 int main(int argc, char **argv)
 {
     MPI_Comm parent;
     const char *what = argc > 1 ? argv[1] : "kinds";
     if (argc > 2 && !strcmp(what, "child"))
         before_init(argv);
-    check_init(&argc, &argv, MPI_THREAD_SINGLE);
+    check_init(&argc, &argv, strcmp(what, "names") ? MPI_THREAD_SINGLE : MPI_THREAD_MULTIPLE);
     program = argv[0];
     MPI_Comm_get_parent(&parent);
     if (parent != MPI_COMM_NULL) {
@@ -286,6 +323,8 @@ int main(int argc, char **argv)
         fatal();
     else if (!strcmp(what, "waits"))
         waits(argv[2]);
+    else if (!strcmp(what, "names"))
+        names();
     else
         CHECK(0, "no such test: %s", what);
     return check_finish();

@@ -440,6 +440,8 @@ TESTS = [
          says="Error in spawn call"),
     Test("spawn_fails", "waits", "FILE", name="spawn-fails-not-while-it-waits", netmods=("zc",), timeout=60,
          environment={CVAR + "LANDING_THREAD": "0"}),
+    *(Test("spawn_fails", "names", name=f"spawn-beside-names{suffix}", netmods=("zc",), ranks=1, timeout=120, tags=ONE_HOST,
+           environment=environment) for suffix, environment in (("", {}), ("-4-vcis", {NUM_VCIS: "4"}))),
     Test("spawn", "ports", name="spawn-ports", netmods=("zc",), ranks=3, timeout=60),
     *(Test("spawn", what, name=f"spawn-{what}", netmods=("zc",), ranks=1, timeout=60)
       for what in ("lag", "held", "withdraw", "given-up", "ended-port")),
