@@ -82,9 +82,11 @@ int zc_context::calibrate(zc_costs_t *out)
             *out = this->costs();
         return 0;
     }
+    /* Deliveries of other threads go on with the estimates meanwhile, and do not measure, too. */
+    measured_ = true;
+    calibrations_++;
     if (int err = zc::calibrate(space_, device_, params_.flags, costs))
         return err;
-    calibrations_++;
     adopt_costs(costs);
     if (out)
         *out = this->costs();
