@@ -616,14 +616,14 @@ ucs_status_t MPIDI_ZC_am_handler(void *arg, const void *header, size_t header_le
 {
     const bool rndv = param->recv_attr & UCP_AM_RECV_ATTR_FLAG_RNDV;
     MPIDI_ZC_vci_t *vci = arg;
+    MPIDI_ZC_offered_t offered = {.descriptor = rndv ? data : NULL,.outer = vci->offered };
 
-    vci->offered = rndv ? data : NULL;
-    receive(vci, header, header_length, data, length, vci->offered);
+    vci->offered = &offered;
+    receive(vci, header, header_length, data, length, offered.descriptor);
+    vci->offered = offered.outer;
     /* The netmod owns the descriptor of a rendezvous until it receives or releases the data. UCP
      * owns one that has been declined, and then completes the send at the sender. */
-    const bool taken = vci->offered != NULL;
-    vci->offered = NULL;
-    return taken ? UCS_INPROGRESS : UCS_OK;
+    return offered.descriptor ? UCS_INPROGRESS : UCS_OK;
 }
 
 /* Does for an offer what MPIDI_ZC_am_handler() does for a rendezvous of UCP. */

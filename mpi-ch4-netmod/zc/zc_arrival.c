@@ -351,8 +351,12 @@ void MPIDI_ZC_arrival_decline(MPIDI_ZC_vci_t * vci, void *descriptor)
     }
     /* The descriptor of a message whose callback is running belongs to UCP until it is taken
      * over. */
-    if (vci->offered == descriptor) {
-        vci->offered = NULL;
+    MPIDI_ZC_offered_t *offered = vci->offered;
+    while (offered && offered->descriptor != descriptor) {
+        offered = offered->outer;
+    }
+    if (offered) {
+        offered->descriptor = NULL;
     } else {
         ucp_am_data_release(vci->worker, descriptor);
     }

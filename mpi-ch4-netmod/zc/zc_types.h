@@ -78,6 +78,13 @@ typedef struct {
     MPIDI_ZC_burst_t burst;
 } MPIDI_ZC_bundle_t;
 
+/* What a callback of UCP may take over. It is on the callback's stack. There are several if a message
+ * of another process has this one send itself an answer, which UCP hands over while it is sent. */
+typedef struct MPIDI_ZC_offered {
+    void *descriptor;           /* NULL: there is none, or it has been declined */
+    struct MPIDI_ZC_offered *outer;     /* that of the callback in which this one runs */
+} MPIDI_ZC_offered_t;
+
 /* A VCI: a UCP worker and the state of its messages. It is used inside the lock of the VCI, or by
  * the landing thread inside the gate. A report sums the counters of all VCIs. */
 typedef struct {
@@ -108,7 +115,8 @@ typedef struct {
     /* atomic: connections that end, and those whose process has died: zc_foreign_vcis.h */
     struct MPIDI_ZC_foreign *given_up, *lost;
     bool has_ends;              /* atomic: there are some */
-    void *offered;              /* descriptor that UCP's callback may take over; NULL: declined */
+    struct MPIDI_ZC_offered *offered;   /* what UCP's callbacks that are running may take over, the
+                                         * innermost first */
     size_t whole_bytes;         /* of messages packed as a whole: zc_stream.h */
     zcp_t *predictor;
     MPIDI_ZC_lane_t *lanes;     /* by rank; NULL: VCI 0, whose are in CH4's table */

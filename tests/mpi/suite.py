@@ -499,6 +499,8 @@ TESTS = [
     # known yet.
     Test("beside_bulk", "answer", name="beside-bulk-answer-by-ucx", netmods=("zc",),
          environment={CVAR + "LANE": "ucx"}, hosts=("2", "loopback"), tags=LONG),
+    Test("answers_itself", netmods=("zc",), hosts=("2", "loopback"), check=something_left,
+         environment={CVAR + "LANE": "ucx", CVAR + "BULK_APART": "1", CVAR + "NETWORK_RATE": "inf"}),
     *(Test("first_bulk", way, what, name=f"first-bulk-{what}-{way}", netmods=("zc",),
            hosts=("2", "loopback"),
            environment={CVAR + "LANE": "ucx", CVAR + "BULK_APART": "1" if what == "apart" else "auto"})
