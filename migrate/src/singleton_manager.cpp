@@ -3,6 +3,7 @@
 
 #include <array>
 #include <cerrno>
+#include <cstdlib>
 #include <sys/socket.h>
 #include <unistd.h>
 #include <utility>
@@ -18,6 +19,15 @@ std::string rest_after(const std::string &line, const std::string &key)
 {
     const std::size_t at = line.find(" " + key + "=");
     return at == std::string::npos ? "" : line.substr(at + key.size() + 2);
+}
+
+/** The number in a line "@key=..." of a command of several lines; 1 if it has none. */
+long number_in(const std::string &command, const std::string &key)
+{
+    const std::size_t at = command.find("\n" + key + "=");
+    return at == std::string::npos
+               ? 1
+               : std::strtol(command.c_str() + at + key.size() + 2, nullptr, 10);
 }
 
 } // namespace
@@ -46,11 +56,9 @@ std::optional<std::string> singleton_manager::poll()
 
 std::optional<std::string> singleton_manager::take(const std::string &line)
 {
-    if (!request_.empty() || line.starts_with("mcmd=")) {
-        request_ += line + "\n";
-        if (line != "endcmd")
-            return std::nullopt;
-        return std::exchange(request_, "");
+    if (!command_.empty() || line.starts_with("mcmd=")) {
+        command_ += line + "\n";
+        return line == "endcmd" ? take_command(std::exchange(command_, "")) : std::nullopt;
     }
     const std::string command = value_in(line, "cmd");
     if (command == "publish_name" || command == "lookup_name" || command == "unpublish_name" ||
@@ -59,6 +67,19 @@ std::optional<std::string> singleton_manager::take(const std::string &line)
     if (const std::string reply = reply_to(command, line); !reply.empty())
         answer(reply);
     return std::nullopt;
+}
+
+/** A spawn of several commands has one answer, behind the last of them. What has come before a
+ * first one is of a spawn that its process has given up. */
+std::optional<std::string> singleton_manager::take_command(const std::string &command)
+{
+    const long number = number_in(command, "spawnssofar");
+    if (number == 1)
+        request_.clear();
+    request_ += command;
+    if (number < number_in(command, "totspawns"))
+        return std::nullopt;
+    return std::exchange(request_, "");
 }
 
 std::string singleton_manager::reply_to(const std::string &command, const std::string &line)

@@ -40,12 +40,14 @@ class singleton_manager {
 
   private:
     std::optional<std::string> take(const std::string &line);
+    std::optional<std::string> take_command(const std::string &command);
     std::string reply_to(const std::string &command, const std::string &line);
 
     int fd_;
     bool closed_ = false;
     std::string read_;    /* not a whole line yet */
-    std::string request_; /* lines of a spawn, until its end has come */
+    std::string command_; /* lines of one command of a spawn, until its end has come */
+    std::string request_; /* whole commands of a spawn, until the last one has come */
     std::map<std::string, std::string> values_;
 };
 

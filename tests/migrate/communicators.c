@@ -18,12 +18,13 @@
  *   file      a file is open
  *   released  a window and a file are open, and closed for a move
  *   stranger  a communicator with a spawned process, until FILE.go exists
+ *   spawns    a process that has resumed a rank spawns two commands at once
  *   differs   a resumed process does something else
  *   persists  a persistent request is made after the first safe point
  *   caches    attributes are set after the first safe point
  *   recaches  the same, and deleted and set again by the functions of zcm_on_rebuild()
  *   plain     no call of libzcm at all
- *   child     what `stranger` spawns
+ *   child     what `stranger` spawns, and one of the commands of `spawns`
  */
 #define _GNU_SOURCE
 #include <mpi.h>
@@ -631,15 +632,40 @@ static void stranger(char *program)
     }
 }
 
+static void spawns(char *program)
+{
+    long i = 0;
+    int spawned = !zcm_resumed();
+    char *commands[] = {program, program}, *arguments[] = {"child", NULL};
+    char **both[] = {arguments, arguments};
+    const int counts[] = {1, 1};
+    const MPI_Info infos[] = {MPI_INFO_NULL, MPI_INFO_NULL};
+    MPI_Comm children;
+    zcm_register("i", &i, 1, MPI_LONG);
+    while (goes_on()) {
+        if (!spawned) {
+            MPI_Comm_spawn_multiple(2, commands, both, counts, infos, 0, MPI_COMM_SELF, &children,
+                                    MPI_ERRCODES_IGNORE);
+            MPI_Send(&rank, 1, MPI_INT, 0, TAG, children);
+            MPI_Comm_disconnect(&children);
+            spawned = 1;
+        }
+        i++;
+    }
+}
+
+/* Each is of a command of its own. */
 static int be_child(void)
 {
     MPI_Comm parent;
-    int size, none;
+    int *command, flag, none;
     MPI_Comm_get_parent(&parent);
-    MPI_Comm_size(MPI_COMM_WORLD, &size);
-    if (parent == MPI_COMM_NULL || size != 1)
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    MPI_Comm_get_attr(MPI_COMM_WORLD, MPI_APPNUM, &command, &flag);
+    if (parent == MPI_COMM_NULL || !flag || *command != rank)
         return 1;
-    MPI_Recv(&none, 1, MPI_INT, 0, TAG, parent, MPI_STATUS_IGNORE);
+    if (rank == 0)
+        MPI_Recv(&none, 1, MPI_INT, 0, TAG, parent, MPI_STATUS_IGNORE);
     MPI_Comm_disconnect(&parent);
     MPI_Finalize();
     return 0;
@@ -758,6 +784,8 @@ int main(int argc, char **argv)
         derived();
     else if (!strcmp(mode, "stranger"))
         stranger(argv[0]);
+    else if (!strcmp(mode, "spawns"))
+        spawns(argv[0]);
     else if (!strcmp(mode, "differs"))
         differs();
     else if (!strcmp(mode, "persists"))

@@ -214,6 +214,17 @@ def communicator_with_a_stranger(stage):
 
 
 @suite.test()
+@mpich_only("a rank that mpirun has moved is no child of its launcher")
+def a_rank_that_has_moved_spawns_two_commands(stage):
+    """Its launcher handed on the first one, and waited for the answer that comes after the second."""
+    with run(stage, "spawns", ranks=2) as job:
+        job.until_running()
+        moved(job, [1], H1)
+        job.until_running(safe_points=job.status()["safe_points"] + 3)
+        ends_well(stage, job, "all right")
+
+
+@suite.test()
 def initialisation_that_differs(stage):
     with run(stage, "differs") as job:
         job.until_running()

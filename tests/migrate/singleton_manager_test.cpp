@@ -96,6 +96,35 @@ TEST_F(SingletonManager, ForwardsASpawnWhenItIsWhole)
     EXPECT_EQ(heard(), "cmd=appnum appnum=0\n");
 }
 
+/* Command @number of @all, as MPI_Comm_spawn_multiple() has it. */
+std::string command(int number, int all, const std::string &name)
+{
+    return "mcmd=spawn\nnprocs=1\nexecname=" + name + "\ntotspawns=" + std::to_string(all) +
+           "\nspawnssofar=" + std::to_string(number) + "\narg1=totspawns=1\nargcnt=1\nendcmd\n";
+}
+
+TEST_F(SingletonManager, ForwardsASpawnOfSeveralCommandsWhenAllAreThere)
+{
+    say(command(1, 3, "a"));
+    EXPECT_EQ(manager_->poll(), std::nullopt);
+    EXPECT_EQ(reply("cmd=get_appnum"), "cmd=appnum appnum=0\n");
+    say(command(2, 3, "b") + command(3, 3, "c"));
+    EXPECT_EQ(manager_->poll(), command(1, 3, "a") + command(2, 3, "b") + command(3, 3, "c"));
+    EXPECT_EQ(manager_->poll(), std::nullopt);
+    say(command(1, 1, "d"));
+    EXPECT_EQ(manager_->poll(), command(1, 1, "d"));
+}
+
+TEST_F(SingletonManager, DropsWhatWasGivenUpOfASpawn)
+{
+    say(command(1, 2, "a"));
+    EXPECT_EQ(manager_->poll(), std::nullopt);
+    say(command(1, 2, "b"));
+    EXPECT_EQ(manager_->poll(), std::nullopt);
+    say(command(2, 2, "c"));
+    EXPECT_EQ(manager_->poll(), command(1, 2, "b") + command(2, 2, "c"));
+}
+
 TEST_F(SingletonManager, ForwardsWhatIsAskedOfASpawn)
 {
     say("cmd=spawn_state spawned=3\n");
