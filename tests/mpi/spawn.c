@@ -3,6 +3,7 @@
  * Processes of another MPI_COMM_WORLD.
  *
  *   spawn exchange     spawn two, exchange late and early messages, merge, disconnect
+ *   spawn elsewhere    two on a host of which no parent is, the first of them late
  *   spawn multiple     two commands with different arguments
  *   spawn arguments    a command with 3000 arguments
  *   spawn tree         a spawned process spawns
@@ -191,6 +192,25 @@ static void multiple(const char *program)
     all_together(merged, check_ranks + 3);
     MPI_Comm_free(&merged);
     MPI_Comm_disconnect(&children);
+}
+
+/* The launcher starts both children on a host of which no parent is, the first one late. The other
+ * has to wait for what it gives. */
+static void elsewhere(const char *program)
+{
+    MPI_Comm children, merged;
+    spawn(program, "elsewhere", 2, MPI_COMM_WORLD, &children);
+    MPI_Intercomm_merge(children, 0, &merged);
+    all_together(merged, check_ranks + 2);
+    MPI_Comm_free(&merged);
+    MPI_Comm_disconnect(&children);
+}
+
+static void be_late(void)
+{
+    const char *own = getenv("PMI_RANK");
+    if (own && !strcmp(own, "0"))
+        check_sleep_ms(300);
 }
 
 static void many_arguments(const char *program)
@@ -1226,6 +1246,7 @@ static void run_spawning(const char *what, const char *program)
         void (*run)(const char *program);
     } tests[] = {
         {"exchange", exchange},
+        {"elsewhere", elsewhere},
         {"multiple", multiple},
         {"arguments", many_arguments},
         {"tree", tree},
@@ -1253,6 +1274,8 @@ int main(int argc, char **argv)
     MPI_Comm parent;
     if (argc > 2 && (!strcmp(argv[1], "crowd") || !strcmp(argv[2], "crowd")))
         use_one_processor();
+    if (argc > 2 && !strcmp(argv[2], "elsewhere"))
+        be_late();
     const char *what = argc > 1 ? argv[1] : "exchange";
     check_init(&argc, &argv, !strcmp(what, "held") ? MPI_THREAD_MULTIPLE : MPI_THREAD_SINGLE);
     const int count = argc > 2 ? atoi(argv[2]) : 0;

@@ -424,6 +424,7 @@ TESTS = [
       for what, ranks, interfaces in (("exchange", 2, 1), ("exchange", 2, 12), ("tree", 2, 12),
                                       ("held", 1, 1), ("lag", 1, 1), ("ended-port", 1, 1),
                                       ("died", 2, 1), ("closed-port", 2, 1), ("ports", 3, 1))),
+    Test("spawn", "elsewhere", name="spawn-elsewhere", netmods=("zc",), hosts=("2",), timeout=60, launcher=("-ppn", "2")),
     Test("spawn", "exit", name="spawn-exit", netmods=("zc",), timeout=60,
          says="its parent has exited"),
     Test("spawn", "outlive", name="spawn-outlive", netmods=("zc",), timeout=60, dies=True,
