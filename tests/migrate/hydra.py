@@ -485,6 +485,36 @@ def two_processes_spawn_at_once(stage):
               job.said()[-SAID:])
 
 
+# Speaks PMI-1 itself: gives a spawn of two commands up after the first one, and makes another.
+SPAWN_GIVEN_UP = """
+import os, sys
+pmi = int(os.environ["PMI_FD"])
+def command(number, of, makes):
+    os.write(pmi, f"mcmd=spawn\\nnprocs=1\\nexecname=touch\\ntotspawns={of}\\nspawnssofar={number}\\n"
+                  f"arg1={sys.argv[1]}.{makes}\\nargcnt=1\\npreput_num=0\\ninfo_num=0\\nendcmd\\n".encode())
+os.write(pmi, b"cmd=init pmi_version=1 pmi_subversion=1\\n")
+assert os.read(pmi, 1000)
+command(1, 2, "given-up")
+command(1, 2, "first")
+command(2, 2, "second")
+assert b"rc=0" in os.read(pmi, 1000)
+os.write(pmi, b"cmd=finalize\\n")
+assert os.read(pmi, 1000)
+print("all right")
+"""
+
+
+@suite.test()
+@mpich_only("Hydra")
+def a_spawn_that_was_given_up(stage):
+    """Its first command was taken for a part of the next spawn."""
+    with Job(stage, sys.executable, "-c", SPAWN_GIVEN_UP, STOP, ranks=1, hosts=(H1,), migrate=False) as job:
+        check(job.wait(30 * stage.patience) is not None and "all right" in job.said(), "it does not end well",
+              job.said()[-SAID:])
+        made = [what for what in ("given-up", "first", "second") if os.path.exists(f"{job.stop_file}.{what}")]
+        check(made == ["first", "second"], f"{made} have been spawned", job.said()[-SAID:])
+
+
 @contextlib.contextmanager
 def slow_launcher(stage):
     """A stage whose mpiexec reaches another host only when `go` is called; `begun`: it is about to."""
