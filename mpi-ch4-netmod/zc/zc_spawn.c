@@ -246,7 +246,7 @@ static bool take_port_message(int tag, void *buf, size_t size)
 }
 
 /* Makes one round of progress. *in_time: false when @timeout seconds (0: no limit) are over. */
-static int progress_until(MPL_time_t * start, int timeout, bool * in_time)
+static int progress_until(MPL_time_t * start, double timeout, bool * in_time)
 {
     MPL_time_t now;
     double waited;
@@ -400,7 +400,7 @@ int MPIDI_ZC_dynamic_send(uint64_t remote_gpid, int tag, const void *buf, int si
     goto fn_exit;
 }
 
-int MPIDI_ZC_dynamic_recv(uint64_t remote_gpid, int tag, void *buf, int size, int timeout)
+int MPIDI_ZC_dynamic_recv(uint64_t remote_gpid, int tag, void *buf, int size, double seconds)
 {
     int mpi_errno = MPI_SUCCESS;
     MPL_time_t start;
@@ -415,8 +415,8 @@ int MPIDI_ZC_dynamic_recv(uint64_t remote_gpid, int tag, void *buf, int size, in
         }
         MPIR_ERR_CHKANDJUMP(failed, mpi_errno, MPI_ERR_PORT, "**zc_gone");
         MPIR_ERR_CHKANDJUMP1(!in_time, mpi_errno, MPI_ERR_PORT, "**zc_timeout", "**zc_timeout %d",
-                             timeout);
-        mpi_errno = progress_until(&start, timeout, &in_time);
+                             (int) seconds);
+        mpi_errno = progress_until(&start, seconds, &in_time);
         MPIR_ERR_CHECK(mpi_errno);
     }
 

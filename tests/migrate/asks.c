@@ -3,14 +3,37 @@
  * Rank 1 asks the launcher one thing after the other; rank 0 waits until it is told to end. They do
  * not communicate.
  *
- *   asks FILE        rank 0 ends once FILE exists
+ *   asks FILE         rank 0 ends once FILE exists
+ *   asks FILE spawns  each rank spawns a process, which calls MPI_Init() once FILE exists
+ *   asks FILE child   what it spawns
  */
 #include <mpi.h>
 #include <stdio.h>
+#include <string.h>
 #include <unistd.h>
+
+static int spawn(char **argv, int is_child)
+{
+    char *arguments[] = {argv[1], "child", NULL};
+    MPI_Comm other;
+    while (is_child && access(argv[1], F_OK))
+        usleep(10000);
+    MPI_Init(NULL, NULL);
+    if (is_child)
+        MPI_Comm_get_parent(&other);
+    else
+        MPI_Comm_spawn(argv[0], arguments, 1, MPI_INFO_NULL, 0, MPI_COMM_SELF, &other,
+                       MPI_ERRCODES_IGNORE);
+    MPI_Comm_disconnect(&other);
+    MPI_Finalize();
+    printf("%s: all right\n", is_child ? "child" : "parent");
+    return 0;
+}
 
 int main(int argc, char **argv)
 {
+    if (argc > 2)
+        return spawn(argv, !strcmp(argv[2], "child"));
     int rank;
     char port[MPI_MAX_PORT_NAME];
     MPI_Init(&argc, &argv);

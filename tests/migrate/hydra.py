@@ -515,6 +515,52 @@ def a_spawn_that_was_given_up(stage):
         check(made == ["first", "second"], f"{made} have been spawned", job.said()[-SAID:])
 
 
+# Is between a process and its process manager, in whose stead it does not say what has become of a spawn. When it
+# has been asked that, argv[1] is made some seconds later.
+SAYS_NOTHING = """
+import os, select, socket, subprocess, sys, time
+manager = int(os.environ["PMI_FD"])
+ours, its = socket.socketpair()
+process = subprocess.Popen(sys.argv[2:], pass_fds=[its.fileno()], env={**os.environ, "PMI_FD": str(its.fileno())})
+its.close()
+questions, said, end = 0, b"", None
+while True:
+    ready = select.select([ours, manager], [], [], 0.1)[0]
+    if end and time.monotonic() > end:
+        open(sys.argv[1], "w").close()
+    if manager in ready:
+        words = os.read(manager, 65536)
+        if words:
+            ours.sendall(words)
+    if ours in ready:
+        words = ours.recv(65536)
+        if not words:
+            break
+        *lines, said = (said + words).split(b"\\n")
+        for line in lines:
+            if not line.startswith(b"cmd=spawn_state"):
+                os.write(manager, line + b"\\n")
+                continue
+            questions += 1
+            end = end or time.monotonic() + 3
+            ours.sendall(b"cmd=spawn_state_result rc=-1 msg=lost\\n")
+print(f"it was asked {questions} times", flush=True)
+sys.exit(process.wait())
+"""
+
+
+@suite.test()
+@mpich_only("questions of MPI_Comm_spawn of this MPICH")
+def a_process_manager_that_does_not_say_what_it_has_spawned(stage):
+    """It is asked no more, which is said. It was asked each second, and what it said was that nothing had failed."""
+    with Job(stage, sys.executable, "-c", SAYS_NOTHING, STOP, stage.programs["asks"], STOP, "spawns", ranks=1, hosts=(H1,),
+             migrate=False) as job:
+        check(job.wait(60 * stage.patience) == 0 and "parent: all right" in job.said(), "it does not end well",
+              job.said()[-SAID:])
+        check("it was asked 1 times" in job.said(), "it goes on asking", job.said()[-SAID:])
+        check(job.said().count("the process manager does not tell") == 1, "it is not said once", job.said()[-SAID:])
+
+
 @contextlib.contextmanager
 def slow_launcher(stage):
     """A stage whose mpiexec reaches another host only when `go` is called; `begun`: it is about to."""

@@ -17,6 +17,7 @@ struct launcher {
     int descriptors;
     int processes; /* children, and those of these, and so on, but for */
     int ended;     /* which have not been waited for */
+    long memory;   /* KiB of its own that are there */
 };
 
 static inline int entries_of(const char *folder)
@@ -63,6 +64,21 @@ static inline int launcher_is_above(long launcher, long pid)
     return pid == launcher;
 }
 
+/** memory_of - KiB that are there and are no file's nor another process's */
+static inline long memory_of(long pid)
+{
+    char path[64], line[256];
+    long memory = -1;
+    snprintf(path, sizeof path, "/proc/%ld/status", pid);
+    FILE *file = fopen(path, "r");
+    CHECK(file, "%s", path);
+    while (fgets(line, sizeof line, file) && sscanf(line, "RssAnon: %ld", &memory) != 1)
+        continue;
+    fclose(file);
+    CHECK(memory > 0, "%s says nothing of memory", path);
+    return memory;
+}
+
 static inline struct launcher launcher_look(void)
 {
     struct launcher it = {.pid = launcher_find()};
@@ -70,6 +86,7 @@ static inline struct launcher launcher_look(void)
     CHECK(it.pid, "no mpiexec has started this process");
     snprintf(folder, sizeof folder, "/proc/%ld/fd", it.pid);
     it.descriptors = entries_of(folder);
+    it.memory = memory_of(it.pid);
     DIR *dir = opendir("/proc");
     CHECK(dir, "/proc");
     for (const struct dirent *entry; (entry = readdir(dir)) != NULL;) {

@@ -18,7 +18,17 @@
 
 #define NO_HOST "zc-is-no-host.invalid"
 
-enum { LARGE = 4 << 20, TAG = 9, CHILDREN = 2, IN_TIME_S = 30, SPAWNS = 10 };
+enum {
+    LARGE = 4 << 20,
+    TAG = 9,
+    CHILDREN = 2,
+    IN_TIME_S = 30,
+    SPAWNS = 10,
+    FIRST_ROUNDS = 20,
+    HOSTS_TRIED = 6,
+    TOO_LONG = 2000
+};
+enum { SLACK_KIB = 256, KIB_PER_SPAWN = 2 };
 
 static char *program;
 
@@ -112,20 +122,20 @@ static void spawn_in_vain(const char *command, const char *role, MPI_Info info)
     check_failure(role, error, NULL, 0);
 }
 
-/* One of two commands is not there. */
-static void spawn_half_in_vain(int missing)
+/* One of two commands, @bad, is @command with @info. */
+static void spawn_half_in_vain(int bad, char *command, MPI_Info info)
 {
     char *arguments[] = {(char *)"child", (char *)"meets", NULL}, **both[] = {arguments, arguments};
     char *commands[] = {program, program};
     const int counts[] = {CHILDREN, 1};
-    const MPI_Info infos[] = {MPI_INFO_NULL, MPI_INFO_NULL};
+    MPI_Info infos[] = {MPI_INFO_NULL, MPI_INFO_NULL};
     int errors[CHILDREN + 1] = {0};
     MPI_Comm children;
-    commands[missing] = (char *)"./zc-is-not-there";
+    commands[bad] = command;
+    infos[bad] = info;
     const int error = MPI_Comm_spawn_multiple(2, commands, both, counts, infos, 0, MPI_COMM_WORLD,
                                               &children, errors);
-    check_failure(missing ? "the second command" : "the first command", error, errors,
-                  CHILDREN + 1);
+    check_failure(bad ? "the second command" : "the first command", error, errors, CHILDREN + 1);
 }
 
 static void spawn_well(void)
@@ -139,6 +149,26 @@ static void spawn_well(void)
     for (int i = 0; i < CHILDREN; i++)
         CHECK(errors[i] == MPI_SUCCESS, "child %d: error %d", i, errors[i]);
     meet(children, 0, CHILDREN);
+}
+
+/* More than a line for the process manager has room for: of an argument, of what is told beside it,
+ * and of that of the second command only. What is spawned next begins. */
+static void spawn_what_is_too_long(void)
+{
+    char argument[TOO_LONG + 1], value[MPI_MAX_INFO_VAL];
+    MPI_Info info;
+    memset(argument, 'a', sizeof argument);
+    memset(value, 'v', sizeof value);
+    argument[TOO_LONG] = value[MPI_MAX_INFO_VAL - 1] = 0;
+    MPI_Info_create(&info);
+    MPI_Info_set(info, "zc-is-no-key", value);
+    spawn_in_vain(program, argument, MPI_INFO_NULL);
+    spawn_well();
+    spawn_in_vain(program, "meets", info);
+    spawn_well();
+    spawn_half_in_vain(1, program, info);
+    spawn_well();
+    MPI_Info_free(&info);
 }
 
 static struct launcher look_together(void)
@@ -172,6 +202,17 @@ static void check_launcher(const struct launcher *before)
     MPI_Barrier(MPI_COMM_WORLD);
 }
 
+/* Of each of @spawns mpiexec keeps some words. */
+static void check_memory_of_launcher(const struct launcher *before, int spawns)
+{
+    const struct launcher now = look_together();
+    if (check_rank == 0)
+        printf("# mpiexec has %ld KiB, and after %d spawns %ld\n", before->memory, spawns,
+               now.memory);
+    CHECK(now.memory <= before->memory + SLACK_KIB + spawns * KIB_PER_SPAWN,
+          "mpiexec has %ld KiB after %d spawns, and had %ld", now.memory, spawns, before->memory);
+}
+
 static void kinds(void)
 {
     static const char *const roles[] = {"exits", "dies", "one exits", "exits in it",
@@ -182,41 +223,53 @@ static void kinds(void)
     spawn_in_vain("zc-is-in-no-folder", "in no folder", MPI_INFO_NULL);
     spawn_in_vain("/etc/passwd", "no program", MPI_INFO_NULL);
     spawn_in_vain("/", "a folder", MPI_INFO_NULL);
-    spawn_half_in_vain(0);
-    spawn_half_in_vain(1);
+    spawn_half_in_vain(0, (char *)"./zc-is-not-there", MPI_INFO_NULL);
+    spawn_half_in_vain(1, (char *)"./zc-is-not-there", MPI_INFO_NULL);
+    spawn_what_is_too_long();
     for (size_t i = 0; i < sizeof roles / sizeof *roles; i++)
         spawn_in_vain(program, roles[i], MPI_INFO_NULL);
     check_launcher(&before);
     spawn_well();
 }
 
-/* The first one makes what the others need, too, in this process. */
-static void rounds(int count)
+static void spawn_nothing(int count)
 {
-    const struct launcher before = look_together();
-    int descriptors = 0;
     for (int i = 0; i < count; i++) {
         MPI_Comm children;
         const int error = MPI_Comm_spawn("./zc-is-not-there", MPI_ARGV_NULL, 1, MPI_INFO_NULL, 0,
                                          MPI_COMM_WORLD, &children, MPI_ERRCODES_IGNORE);
         check_failure("a round", error, NULL, 0);
-        if (i == 0)
-            descriptors = entries_of("/proc/self/fd");
     }
+}
+
+/* The first ones make what the others need, too. */
+static void rounds(int count)
+{
+    spawn_nothing(FIRST_ROUNDS);
+    const struct launcher before = look_together();
+    const int descriptors = entries_of("/proc/self/fd");
+    const long memory = memory_of(getpid());
+    spawn_nothing(count);
     check_launcher(&before);
+    check_memory_of_launcher(&before, count);
     CHECK(entries_of("/proc/self/fd") <= descriptors, "%d descriptors, and there were %d",
           entries_of("/proc/self/fd"), descriptors);
+    CHECK(memory_of(getpid()) <= memory + SLACK_KIB, "%ld KiB, and there were %ld",
+          memory_of(getpid()), memory);
     spawn_well();
 }
 
+/* What mpiexec is to start there has all of the environment in it. */
 static void no_host(const char *host)
 {
-    const struct launcher before = look_together();
+    struct launcher before;
     char both[256];
     MPI_Info info;
     snprintf(both, sizeof both, "%s,%s", NO_HOST, host);
     MPI_Info_create(&info);
-    for (int i = 0; i < 3; i++) {
+    for (int i = 0; i < HOSTS_TRIED; i++) {
+        if (i == 1)
+            before = look_together();
         MPI_Info_set(info, "host", NO_HOST);
         spawn_in_vain(program, "no host", info);
         MPI_Info_set(info, "host", both);
@@ -224,6 +277,7 @@ static void no_host(const char *host)
     }
     MPI_Info_free(&info);
     check_launcher(&before);
+    check_memory_of_launcher(&before, 4 * (HOSTS_TRIED - 1));
     spawn_well();
 }
 

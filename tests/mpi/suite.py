@@ -434,9 +434,10 @@ TESTS = [
       for suffix, launcher, environment in (
           ("", (), {}), ("-uncleaned", ("-disable-auto-cleanup",), {}),
           ("-by-another", (), {"ZC_HOLD_SPAWNED": "env\nBY=zc-hold and more"}))),
-    Test("spawn_fails", "rounds", "20", name="spawn-fails-rounds", netmods=("zc",), timeout=120, tags=ONE_HOST),
+    Test("spawn_fails", "rounds", "200", name="spawn-fails-rounds", netmods=("zc",), timeout=120, tags=ONE_HOST),
+    Test("spawn_fails", "rounds", "1000", name="spawn-fails-rounds-1000", netmods=("zc",), timeout=600, tags=LONG),
     Test("spawn_fails", "no-host", network.ADDRESSES[1], name="spawn-fails-no-host", netmods=("zc",), timeout=120, hosts=("2",),
-         says="a launcher has ended before"),
+         says="a launcher has ended before", environment={"ZC_MUCH_ENVIRONMENT": "x" * 120_000}),
     Test("spawn_fails", "fatal", name="spawn-fails-fatal", netmods=("zc",), timeout=30, dies=True,
          says="Error in spawn call"),
     Test("spawn_fails", "waits", "FILE", name="spawn-fails-not-while-it-waits", netmods=("zc",), timeout=60,
