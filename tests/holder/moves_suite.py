@@ -176,6 +176,29 @@ def ranks_of_mpi_move(setup):
         return Note(f"{job.means}; {rounds} rounds", rounds=rounds)
 
 
+def waits_for_the_launcher(job):
+    """Rank 0 of names.c has asked, and reads a socket until the answer comes."""
+    [rank] = [pid for pid, environment in process.processes(job.running.mark)
+              if environment.get(b"PMI_RANK") == b"0" and pathlib.Path(f"/proc/{pid}/exe").resolve().name == "names"]
+    return "unix" in pathlib.Path(f"/proc/{rank}/wchan").read_text(encoding="ascii")
+
+
+@suite.test("waits-for-its-launcher-on-another-host", tags={"fast"})
+def waits_on_another_host(setup):
+    """It moves between what it has asked and the answer, which is the right one, and the landing thread does that."""
+    with ring(setup, program="names") as job:
+        mpiexec = job.running.process.pid
+        for move in range(setup.options.moves_held):
+            os.kill(mpiexec, signal.SIGSTOP)
+            try:
+                job.wait_until("it waits for an answer", lambda: waits_for_the_launcher(job))
+                job.move((move + 1) % 3 + 1, 0)
+            finally:
+                os.kill(mpiexec, signal.SIGCONT)
+        rounds = job.finish()
+        return Note(f"{job.means}; {rounds} rounds", rounds=rounds)
+
+
 @suite.test("windows-go-on-where-they-were", tags={"fast"})
 def windows_go_on(setup):
     """UCX reaches them before a move, and after it: windows.c checks contents, this one by what was counted."""
