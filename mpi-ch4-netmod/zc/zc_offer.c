@@ -46,16 +46,27 @@ ucs_status_t MPIDI_ZC_channel_offer(MPIDI_ZC_channel_t * channel, MPIR_Request *
                                     const char *header, size_t header_length, const void *data,
                                     size_t bytes)
 {
-    struct MPIDI_ZC_channels *c = channel->vci->channels;
+    MPIDI_ZC_vci_t *vci = channel->vci;
+    struct MPIDI_ZC_channels *c = vci->channels;
     MPIDI_ZC_addr_t *peer = MPIDI_ZC_channel_peer(channel);
 
     if (unlikely(!peer)) {
         return UCS_ERR_CONNECTION_RESET;        /* of another world, and lost */
     }
-    const MPIDI_ZC_lane_t *lane = MPIDI_ZC_lane_of(peer, channel->vci->number);
+    const MPIDI_ZC_lane_t *lane = MPIDI_ZC_lane_of(peer, vci->number);
     const MPIDI_ZC_offer_number_t number = new_offer(c);
     if (number == MPIDI_ZC_NO_OFFER) {
         return UCS_ERR_NO_MEMORY;
+    }
+    ucs_status_t status = MPIDI_ZC_channel_send_short(lane->ep, MPIDI_ZC_AM_OFFER, header,
+                                                      header_length, &number, sizeof(number));
+    /* UCX may report the loss of the process in the middle of sending, and the channel has ended. */
+    if (status == UCS_OK && unlikely(MPIDI_ZC_foreign_has_failed(peer->foreign))) {
+        status = UCS_ERR_CONNECTION_RESET;
+    }
+    if (unlikely(status != UCS_OK)) {
+        free_offer(c, number);
+        return status;
     }
     c->offers[number] = (offer_t) {
         .sreq = sreq,
@@ -63,14 +74,7 @@ ucs_status_t MPIDI_ZC_channel_offer(MPIDI_ZC_channel_t * channel, MPIR_Request *
         .data = data,
         .bytes = bytes,
     };
-    const ucs_status_t status = MPIDI_ZC_channel_send_short(lane->ep, MPIDI_ZC_AM_OFFER, header,
-                                                            header_length, &number,
-                                                            sizeof(number));
-    if (unlikely(status != UCS_OK)) {
-        free_offer(c, number);
-        return status;
-    }
-    channel->vci->stats.offered++;
+    vci->stats.offered++;
     return UCS_OK;
 }
 
