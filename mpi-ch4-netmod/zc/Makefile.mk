@@ -33,10 +33,12 @@ noinst_HEADERS     += src/mpid/ch4/netmod/zc/netmod_inline.h     \
                       src/mpid/ch4/netmod/zc/zc_landing_thread.h \
                       src/mpid/ch4/netmod/zc/zc_liveness.h       \
                       src/mpid/ch4/netmod/zc/zc_match.h          \
+                      src/mpid/ch4/netmod/zc/zc_members.h        \
                       src/mpid/ch4/netmod/zc/zc_node.h           \
                       src/mpid/ch4/netmod/zc/zc_noinline.h       \
                       src/mpid/ch4/netmod/zc/zc_offer.h          \
                       src/mpid/ch4/netmod/zc/zc_order.h          \
+                      src/mpid/ch4/netmod/zc/zc_outstanding.h    \
                       src/mpid/ch4/netmod/zc/zc_params.h         \
                       src/mpid/ch4/netmod/zc/zc_parked.h         \
                       src/mpid/ch4/netmod/zc/zc_part.h           \
@@ -104,9 +106,11 @@ mpi_core_sources   += src/mpid/ch4/netmod/zc/func_table.c        \
                       src/mpid/ch4/netmod/zc/zc_memory.c         \
                       src/mpid/ch4/netmod/zc/zc_object.c         \
                       src/mpid/ch4/netmod/zc/zc_match.c          \
+                      src/mpid/ch4/netmod/zc/zc_members.c        \
                       src/mpid/ch4/netmod/zc/zc_node.c           \
                       src/mpid/ch4/netmod/zc/zc_offer.c          \
                       src/mpid/ch4/netmod/zc/zc_order.c          \
+                      src/mpid/ch4/netmod/zc/zc_outstanding.c    \
                       src/mpid/ch4/netmod/zc/zc_params.c         \
                       src/mpid/ch4/netmod/zc/zc_parked.c         \
                       src/mpid/ch4/netmod/zc/zc_part.c           \

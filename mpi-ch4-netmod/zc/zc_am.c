@@ -7,6 +7,7 @@
 #include "zc_flow.h"
 #include "zc_foreign.h"
 #include "zc_match.h"
+#include "zc_outstanding.h"
 #include "zc_parked.h"
 #include "zc_part.h"
 #include "zc_path.h"
@@ -53,7 +54,11 @@ void MPIDI_ZC_am_send_over(MPIR_Request * sreq, ucs_status_t status)
     if (MPIDI_ZC_note_send_status(sreq, status)) {
         const int handler_id = MPIDI_ZC_AM_REQUEST(sreq).handler_id;
         MPIDI_ZC_am_sent(&MPIDI_ZC_AM_REQUEST(sreq));
-        MPIDIG_global.origin_cbs[handler_id] (sreq);
+        if (unlikely(MPIDI_ZC_AM_REQUEST(sreq).lost)) {
+            MPIDI_ZC_outstanding_returned(sreq);
+        } else {
+            MPIDIG_global.origin_cbs[handler_id] (sreq);
+        }
     }
 }
 
@@ -177,9 +182,22 @@ static bool comes_too_late(const MPIDI_ZC_am_header_t * h, const void *am_hdr)
                 return !MPIDI_ZC_foreign_awaits_part(h->sender, data.rreq_ptr);
             }
         default:
-            return false;
+            break;
     }
+    if (MPIDI_ZC_outstanding_answers(h->handler_id) || MPIDI_ZC_outstanding_asks(h->handler_id)) {
+        return MPIDI_ZC_foreign_is_lost(h->sender);
+    }
+    /* Windows have been told that it is dead, and its locks given up. */
+    return MPIDI_ZC_outstanding_is_message(h->handler_id) &&
+        MPIDI_ZC_foreign_sender_is_dead(h->sender);
 }
+
+/* The answers to one-sided operations begin with their request. */
+_Static_assert(offsetof(MPIDIG_put_ack_msg_t, preq_ptr) == 0 &&
+               offsetof(MPIDIG_get_ack_msg_t, greq_ptr) == 0 &&
+               offsetof(MPIDIG_acc_ack_msg_t, req_ptr) == 0 &&
+               offsetof(MPIDIG_get_acc_ack_msg_t, req_ptr) == 0 &&
+               offsetof(MPIDIG_cswap_ack_msg_t, req_ptr) == 0, "an answer of a target");
 
 /* Notes which request of this process a message of another world answers. CH4's handler does the
  * rest. */
@@ -197,6 +215,18 @@ static void note_answer(const MPIDI_ZC_am_header_t * h, const void *am_hdr)
         MPIDIG_part_send_data_msg_t data;
         memcpy(&data, am_hdr, sizeof(data));
         MPIDI_ZC_part_answered(data.rreq_ptr);
+    } else if (MPIDI_ZC_outstanding_answers(h->handler_id)) {
+        MPIR_Request *request;
+        memcpy(&request, am_hdr, sizeof(request));
+        MPIDI_ZC_foreign_acked(request);
+    } else if (MPIDI_ZC_outstanding_asks(h->handler_id)) {
+        MPIDIG_put_dt_ack_msg_t question;
+        memcpy(&question, am_hdr, sizeof(question));
+        MPIDI_ZC_AM_REQUEST(question.origin_preq_ptr).data_is_sent = true;
+    } else if (MPIDI_ZC_outstanding_brings(h->handler_id)) {
+        MPIDIG_put_dat_msg_t data;
+        memcpy(&data, am_hdr, sizeof(data));
+        MPIDI_ZC_foreign_acked(data.preq_ptr);
     }
 }
 

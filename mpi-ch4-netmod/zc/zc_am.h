@@ -14,12 +14,14 @@
  * Only func_table.c includes this file. With several netmods in one library, the names below are
  * those of the function table everywhere else. */
 
+#include "mpidig_rma_callbacks.h"
 #include "zc_impl.h"
 #include "zc_arrival.h"
 #include "zc_channel.h"
 #include "zc_foreign.h"
 #include "zc_landing_thread.h"
 #include "zc_match.h"
+#include "zc_outstanding.h"
 #include "zc_parked.h"
 #include "zc_peer.h"
 
@@ -51,26 +53,10 @@ MPL_STATIC_INLINE_PREFIX void MPIDI_ZC_am_unnumber(MPIDI_ZC_lane_t * lane, ucs_s
 
 /* Takes @sreq, which has not been sent, out of CH4's counts if it is of a one-sided operation. CH4
  * counts those before they begin, and the end of the epoch must not wait for this one. */
-MPL_STATIC_INLINE_PREFIX void MPIDI_ZC_rma_unsent(int rank, int handler_id, MPIR_Request * sreq)
+MPL_STATIC_INLINE_PREFIX void MPIDI_ZC_rma_unsent(int handler_id, MPIR_Request * sreq)
 {
-    switch (handler_id) {
-        case MPIDIG_ACC_REQ:
-        case MPIDIG_ACC_DT_REQ:
-        case MPIDIG_GET_ACC_REQ:
-        case MPIDIG_GET_ACC_DT_REQ:
-        case MPIDIG_CSWAP_REQ:
-            MPIDIG_win_remote_acc_cmpl_cnt_decr(sreq->u.rma.win, rank);
-            break;
-        case MPIDIG_PUT_REQ:
-        case MPIDIG_PUT_DT_REQ:
-        case MPIDIG_GET_REQ:
-            break;
-        default:
-            return;
-    }
-    MPIDIG_win_remote_cmpl_cnt_decr(sreq->u.rma.win, rank);
-    for (int more = MPIR_cc_get(*sreq->cc_ptr); more > 0; more--) {
-        MPID_Request_complete(sreq);
+    if (MPIDI_ZC_outstanding_begins(handler_id)) {
+        MPIDIG_rma_op_unsent(sreq, handler_id);
     }
 }
 
@@ -194,11 +180,15 @@ MPL_STATIC_INLINE_PREFIX int MPIDI_NM_am_isend(int rank, MPIR_Comm * comm, int h
      * that.) */
     const bool awaits_ack = unlikely(handler_id == MPIDIG_SEND_DATA) &&
         peer->self & MPIDI_ZC_FOREIGN && MPIR_cc_get(*sreq->cc_ptr) > 1;
+    const bool is_operation = unlikely(peer->self & MPIDI_ZC_FOREIGN) &&
+        MPIDI_ZC_outstanding_begins(handler_id);
 
     am->stream = NULL;
     am->header = NULL;
-    am->announced = false;
+    am->announced = am->native = am->data_is_sent = am->lost = false;
     am->path_to = -1;
+    MPIR_ERR_CHKANDSTMT(unlikely(is_operation) && MPIDI_ZC_foreign_is_dead(peer->foreign), mpi_errno,
+                        MPIDI_ZC_LOST, goto fn_fail, "**zc_gone");
     MPIDI_ZC_bundle_end(&MPIDI_ZC_VCI(src_vci));
     mpi_errno = MPIDI_ZC_lane_endpoint(peer, lane, src_vci);
     MPIR_ERR_CHECK(mpi_errno);
@@ -239,7 +229,7 @@ MPL_STATIC_INLINE_PREFIX int MPIDI_NM_am_isend(int rank, MPIR_Comm * comm, int h
         mpi_errno = MPIDI_ZC_am_post(peer, lane, src_vci, sreq, header_length, payload, data_sz);
         MPIR_ERR_CHECK(mpi_errno);
     }
-    if (unlikely(awaits_ack)) {
+    if (unlikely(awaits_ack || is_operation)) {
         MPIDI_ZC_foreign_await_ack(peer->foreign, sreq);
     }
 
@@ -248,7 +238,7 @@ MPL_STATIC_INLINE_PREFIX int MPIDI_NM_am_isend(int rank, MPIR_Comm * comm, int h
     return mpi_errno;
   fn_fail:
     MPIDI_ZC_am_sent(am);
-    MPIDI_ZC_rma_unsent(rank, handler_id, sreq);
+    MPIDI_ZC_rma_unsent(handler_id, sreq);
     goto fn_exit;
 }
 
@@ -312,8 +302,10 @@ MPL_STATIC_INLINE_PREFIX int MPIDI_NM_am_isend_reply(MPIR_Comm * comm, int src_r
 
     if (unlikely(mpi_errno) && MPIDI_ZC_reply_is_not_awaited(peer)) {
         sreq->status.MPI_ERROR = MPIDI_ZC_LOST;
-        /* of a synchronous send */
-        for (int more = MPIR_cc_get(*sreq->cc_ptr); more > 1; more--) {
+        /* The acknowledgement of a synchronous send does not come either. A request of a one-sided
+         * operation counts its handler, too, which goes on with it. */
+        for (int more = MPIR_cc_get(*sreq->cc_ptr);
+             sreq->kind == MPIR_REQUEST_KIND__SEND && more > 1; more--) {
             MPID_Request_complete(sreq);
         }
         MPIDIG_global.origin_cbs[handler_id] (sreq);
@@ -333,6 +325,13 @@ MPL_STATIC_INLINE_PREFIX int MPIDI_NM_am_send_hdr_reply(MPIR_Comm * comm, int sr
         /* When CH4 is done with the receive, zc_match.c checks whether the peer has failed. */
         const MPIDIG_send_cts_msg_t *question = am_hdr;
         MPIDI_ZC_foreign_await_answer(peer->foreign, question->rreq_ptr);
+    } else if (unlikely(peer->self & MPIDI_ZC_FOREIGN) && MPIDI_ZC_outstanding_asks(handler_id)) {
+        const MPIDIG_put_dt_ack_msg_t *question = am_hdr;
+        if (MPIDI_ZC_foreign_is_dead(peer->foreign)) {
+            MPIDIG_rma_data_lost(question->target_preq_ptr, false);
+            return MPI_SUCCESS;
+        }
+        MPIDI_ZC_foreign_await_data(peer->foreign, question->target_preq_ptr);
     }
     return MPIDI_ZC_replied(peer, MPIDI_NM_am_send_hdr(src_rank, comm, handler_id, am_hdr,
                                                        am_hdr_sz, src_vci, dst_vci));

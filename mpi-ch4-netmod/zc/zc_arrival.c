@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include <mpidimpl.h>
+#include "mpidig_rma_callbacks.h"
 #include "zc_impl.h"
 #include "zc_arrival.h"
 #include "zc_channel.h"
@@ -229,8 +230,16 @@ static void deliver(MPIDI_ZC_arrival_t * a)
 
 /* ---- transfers ---- */
 
-/* Ends the job, since data of a one-sided operation could not be fetched. The request has no status
- * that the application could ask for. */
+/* Could data of a one-sided operation not be fetched because their sender, which is of another world, is
+ * lost? (The kernel, copying between processes of a host, finds one that has died before UCX does.) */
+static bool is_lost(const MPIDI_ZC_arrival_t * a, ucs_status_t status)
+{
+    return a->sender & MPIDI_ZC_FOREIGN &&
+        (MPIDI_ZC_is_loss(status) || MPIDI_ZC_foreign_has_ended(a->sender));
+}
+
+/* Ends the job, since data of a one-sided operation could not be fetched, though their sender lives. It
+ * waits for an answer, and the request has no status that the application could ask for. */
 static void end_job(ucs_status_t status)
 {
     char text[MPI_MAX_ERROR_STRING];
@@ -240,10 +249,27 @@ static void end_job(ucs_status_t status)
     MPID_Abort(NULL, MPI_ERR_OTHER, 1, text);
 }
 
+static void end(MPIR_Request * rreq, bool is_lost_rma)
+{
+    if (unlikely(is_lost_rma)) {
+        MPIDIG_rma_data_lost(rreq, false);
+    } else {
+        complete(rreq);
+    }
+}
+
 void MPIDI_ZC_arrival_fetched(MPIDI_ZC_arrival_t * a, ucs_status_t status)
 {
     MPIR_Request *rreq = a->rreq;
+    bool is_lost_rma = false;
 
+    if (unlikely(a->state == MPIDI_ZC_ABANDONED)) {
+        if (a->stream) {
+            MPIDI_ZC_stream_free(a->stream);
+        }
+        arrival_free(a);
+        return;
+    }
     a->vci->nr_fetching--;
     a->vci->nr_landing -= a->state == MPIDI_ZC_LANDING;
     MPIDI_ZC_transfer_over();
@@ -252,7 +278,10 @@ void MPIDI_ZC_arrival_fetched(MPIDI_ZC_arrival_t * a, ucs_status_t status)
     }
     if (unlikely(status != UCS_OK && a->state != MPIDI_ZC_LANDING)) {
         if (!a->is_send && !MPIDI_ZC_global.over) {
-            end_job(status);
+            is_lost_rma = is_lost(a, status);
+            if (!is_lost_rma) {
+                end_job(status);
+            }
         }
         set_transfer_error(rreq, status);
     }
@@ -267,7 +296,7 @@ void MPIDI_ZC_arrival_fetched(MPIDI_ZC_arrival_t * a, ucs_status_t status)
         case MPIDI_ZC_DIRECT:
             MPIR_STATUS_SET_COUNT(rreq->status, a->bytes);
             arrival_free(a);
-            complete(rreq);
+            end(rreq, is_lost_rma);
             break;
         case MPIDI_ZC_BOUNCING:
             if (likely(status == UCS_OK)) {
@@ -278,10 +307,35 @@ void MPIDI_ZC_arrival_fetched(MPIDI_ZC_arrival_t * a, ucs_status_t status)
             MPIDI_ZC_stream_free(a->stream);
             a->stream = NULL;
             arrival_free(a);
-            complete(rreq);
+            end(rreq, is_lost_rma);
             break;
         default:
             MPIR_Assert(0);
+    }
+}
+
+static bool is_abandoned(const MPIDI_ZC_arrival_t * a, const struct MPIDI_ZC_foreign *f)
+{
+    return !a->is_send && !a->channel &&
+        (a->state == MPIDI_ZC_DIRECT || a->state == MPIDI_ZC_BOUNCING) && a->sender & MPIDI_ZC_FOREIGN && MPIDI_ZC_foreign_is_to_sender(f, a->sender);
+}
+
+void MPIDI_ZC_arrivals_abandon(MPIDI_ZC_vci_t * vci, const struct MPIDI_ZC_foreign *f)
+{
+    MPIDI_ZC_arrival_t *a = vci->arrivals.first;
+
+    while (a) {
+        if (!is_abandoned(a, f)) {
+            a = a->next;
+            continue;
+        }
+        MPIR_Request *rreq = a->rreq;
+        a->state = MPIDI_ZC_ABANDONED;
+        a->rreq = NULL;
+        vci->nr_fetching--;
+        MPIDI_ZC_transfer_over();
+        MPIDIG_rma_data_lost(rreq, true);
+        a = vci->arrivals.first;        /* the list may have changed */
     }
 }
 

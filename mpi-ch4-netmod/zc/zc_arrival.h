@@ -20,6 +20,13 @@
  *
  * User memory is written in DIRECT, and on delivery: both are after the match.
  *
+ * Over shared memory UCX waits for ever for data of a process that has died. Those of one-sided
+ * operations are matched at once, and the accumulates of other processes would wait for them. They end
+ * when the process is dead:
+ *
+ *   DIRECT, BOUNCING ── the sender is dead ──▶ ABANDONED: the request has ended, and UCX still has the
+ *                                              memory that the data were to come to
+ *
  * All functions are called inside the lock of the VCI, or by the landing thread inside the
  * gate. */
 
@@ -31,6 +38,7 @@ typedef enum {
     MPIDI_ZC_LANDED,
     MPIDI_ZC_DIRECT,
     MPIDI_ZC_BOUNCING,
+    MPIDI_ZC_ABANDONED,
 } MPIDI_ZC_arrival_state_t;
 
 typedef struct MPIDI_ZC_arrival {
@@ -39,7 +47,7 @@ typedef struct MPIDI_ZC_arrival {
     bool predicted;             /* claim is valid */
     bool is_send;               /* partitioned or not, and no message of RMA */
     ucs_status_t status;        /* LANDED: of the transfer */
-    MPIR_Request *rreq;         /* NULL: not matched */
+    MPIR_Request *rreq;         /* NULL: not matched, or ABANDONED */
     uint64_t sender;
     size_t bytes;
     MPIDI_ZC_times_t *transfers;        /* the times to which its own is added, or NULL */
@@ -106,6 +114,10 @@ MPL_STATIC_INLINE_PREFIX bool MPIDI_ZC_line_moves(const MPIDI_ZC_vci_t * vci)
  * beside the budget if need be. True: all of it is here. *@memory: false if there is not enough; then
  * the rest stays where it is. */
 bool MPIDI_ZC_arrivals_fetch(MPIDI_ZC_vci_t * vci, uint64_t sender, bool * memory);
+
+/* The process of @foreign is dead, and nothing of it comes any more over shared memory: ends its one-sided
+ * operations whose data UCX waits for. It is called outside UCP's callbacks. */
+void MPIDI_ZC_arrivals_abandon(MPIDI_ZC_vci_t * vci, const struct MPIDI_ZC_foreign *foreign);
 
 /* Frees every arrival that has not been matched. */
 void MPIDI_ZC_arrivals_drop(MPIDI_ZC_vci_t * vci);

@@ -2,6 +2,8 @@
 #include <mpidimpl.h>
 #include "zc_atomic.h"
 #include "zc_foreign.h"
+#include "zc_members.h"
+#include "zc_outstanding.h"
 
 #define MAX_BYTES 64
 
@@ -43,7 +45,13 @@ bool MPIDI_ZC_atomics_wanted(MPIR_Win * win)
     const MPIDI_ZC_params_t *params = &MPIDI_ZC_global.params;
     const bool leaves = params->detach && !MPIDI_ZC_global.transport.shared_memory;
 
-    return params->atomics && !leaves && promised(win) && (params->far_atomics || is_within_host(win));
+    if (!params->atomics || leaves || !promised(win)) {
+        return false;
+    }
+    /* UCX 1.13 ends this process by an assertion when one dies that it awaits the answer of to an atomic
+     * operation (params->memh == (void*)0xdeadbeef). Over shared memory there is no answer. */
+    return is_within_host(win) ||
+        (params->far_atomics && !MPIDI_ZC_members_of_several_worlds(win));
 }
 
 /* Returns the bytes of an integer that UCX can work on, or 0. */
@@ -204,6 +212,9 @@ static int start_all(const MPIDI_ZC_accumulate_t * acc, const atomic_t * a, MPIR
     MPIR_Request *req = NULL;
 
     MPID_THREAD_CS_ENTER(VCI, MPIDI_VCI(vci).lock);
+    /* since it was looked up */
+    MPIR_ERR_CHKANDSTMT(MPIDIG_win_has_lost(win, acc->target_rank), mpi_errno, MPIDI_ZC_LOST,
+                        goto fn_fail, "**zc_gone");
     /* As an active message it would meet operations of UCX by other members. */
     MPIR_ERR_CHKANDJUMP2(!a->at, mpi_errno, MPI_ERR_OTHER, "**zc_ucx", "**zc_ucx %s %s",
                          "ucp_ep_rkey_unpack", "the target's memory is out of reach");
@@ -211,6 +222,7 @@ static int start_all(const MPIDI_ZC_accumulate_t * acc, const atomic_t * a, MPIR
     if (req_p) {
         req = MPIR_Request_create_from_pool(MPIR_REQUEST_KIND__RMA, vci, 2);
         MPIR_ERR_CHKANDSTMT(req == NULL, mpi_errno, MPIX_ERR_NOREQ, goto fn_fail, "**nomemreq");
+        MPIDI_ZC_outstanding_init_native(req);
         for (MPI_Aint more = a->bytes / a->width; more > 1; more--) {
             MPIR_cc_inc(req->cc_ptr);
         }
@@ -221,6 +233,9 @@ static int start_all(const MPIDI_ZC_accumulate_t * acc, const atomic_t * a, MPIR
     mpi_errno = start(a, req);
     MPIR_ERR_CHECK(mpi_errno);
     MPIDI_ZC_VCI(vci).stats.atomics += a->bytes / a->width;
+    if (req && unlikely(MPIDIG_WIN(win, members)) && !MPIR_Request_is_complete(req)) {
+        MPIDI_ZC_outstanding_native(win, acc->target_rank, req);
+    }
 
   fn_exit:
     MPID_THREAD_CS_EXIT(VCI, MPIDI_VCI(vci).lock);

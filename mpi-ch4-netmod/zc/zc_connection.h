@@ -30,6 +30,7 @@ typedef struct MPIDI_ZC_foreign {
     MPIDI_ZC_hello_t *hello;    /* owned; UCP reads it until it is sent */
     ucp_ep_h net_ep;            /* over the network; NULL: not open */
     ucp_ep_h shm_ep;            /* over shared memory, or NULL */
+    int pid;                    /* of the process then */
     bool failed;                /* nothing can be sent */
     bool lost;                  /* since the process or the network has failed */
     bool dead;                  /* what it had sent has been read: nothing comes any more */
@@ -43,7 +44,7 @@ typedef struct MPIDI_ZC_foreign {
     bool told_lost;             /* other VCIs than 0; inside the lock of VCI 0 */
     bool first_lost;            /* likewise: VCI 0's connection to the process is lost, and so will this one be */
     /* requests of CH4's: zc_foreign.h */
-    MPIR_Request *await_answer, *await_ack, *await_part;
+    MPIR_Request *await_answer, *await_ack, *await_data, *await_part;
 
     MPIDI_ZC_neighbour_t *neighbour;    /* its processors if it is on this machine, or NULL */
     struct MPIDI_ZC_channel *channel;   /* for its bulk, or NULL */

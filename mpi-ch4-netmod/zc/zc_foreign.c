@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include <mpidimpl.h>
+#include <fcntl.h>
+#include "mpidig_rma_callbacks.h"
 #include "zc_addresses.h"
+#include "zc_arrival.h"
 #include "zc_channel.h"
 #include "zc_connection.h"
 #include "zc_detach.h"
@@ -8,7 +11,9 @@
 #include "zc_foreign_vcis.h"
 #include "zc_handshake.h"
 #include "zc_match.h"
+#include "zc_members.h"
 #include "zc_node.h"
+#include "zc_outstanding.h"
 #include "zc_part.h"
 #include "zc_path.h"
 
@@ -75,6 +80,34 @@ bool MPIDI_ZC_foreign_is_lost(uint64_t number)
 {
     const MPIDI_ZC_process_t *process = MPIDI_ZC_sender_process(number);
     return process ? MPIDI_ZC_foreign_process_is_lost(process) : !MPIDI_ZC_sender_exists(number);
+}
+
+bool MPIDI_ZC_foreign_sender_is_dead(uint64_t number)
+{
+    const MPIDI_ZC_process_t *process = MPIDI_ZC_sender_process(number);
+    return process && MPIDI_ZC_foreign_is_dead(process->attached);
+}
+
+/* Has the process no memory any more? It may be ending, or its parent may not have waited for it. */
+static bool has_no_memory(int pid)
+{
+    char name[32], pages = '0';
+
+    snprintf(name, sizeof(name), "/proc/%d/statm", pid);
+    const int file = open(name, O_RDONLY | O_CLOEXEC);
+    if (file < 0) {
+        return errno == ENOENT;
+    }
+    const bool is_read = read(file, &pages, 1) >= 0;
+    close(file);
+    return !is_read || pages == '0';
+}
+
+bool MPIDI_ZC_foreign_has_ended(uint64_t number)
+{
+    const MPIDI_ZC_foreign_t *f = MPIDI_ZC_sender_connection(number);
+
+    return MPIDI_ZC_foreign_is_lost(number) || (f && f->shm_ep && has_no_memory(f->pid));
 }
 
 bool MPIDI_ZC_foreign_is_near(uint64_t number)
@@ -188,6 +221,11 @@ void MPIDI_ZC_foreign_acked(MPIR_Request * req)
     take_out(req, ack_of);
 }
 
+void MPIDI_ZC_foreign_await_data(MPIDI_ZC_foreign_t * f, MPIR_Request * req)
+{
+    await(f ? &f->await_data : NULL, req, ack_of);
+}
+
 void MPIDI_ZC_foreign_await_part(MPIDI_ZC_foreign_t * f, MPIR_Request * req)
 {
     await(f ? &f->await_part : NULL, req, part_of);
@@ -235,8 +273,12 @@ static void end_unanswered(MPIDI_ZC_foreign_t * f, MPIR_Request * req)
 }
 
 /* UCX ends what it has not sent yet. */
-static void end_unacked(MPIR_Request * req)
+static void end_unacked(const MPIDI_ZC_foreign_t * f, MPIR_Request * req)
 {
+    if (req->kind == MPIR_REQUEST_KIND__RMA) {
+        MPIDI_ZC_outstanding_lost(req, !f->shm_ep);
+        return;
+    }
     req->status.MPI_ERROR = MPIDI_ZC_LOST;
     MPID_Request_complete(req);
 }
@@ -290,7 +332,15 @@ void MPIDI_ZC_foreign_settle(MPIDI_ZC_foreign_t * f)
     while (f->await_ack) {
         MPIR_Request *req = f->await_ack;
         take_out(req, ack_of);
-        end_unacked(req);
+        end_unacked(f, req);
+    }
+    while (f->dead && f->await_data) {
+        MPIR_Request *req = f->await_data;
+        take_out(req, ack_of);
+        MPIDIG_rma_data_lost(req, false);
+    }
+    if (f->dead && f->shm_ep) {
+        MPIDI_ZC_arrivals_abandon(&MPIDI_ZC_VCI(f->vci), f);
     }
     end_parts(f);
     MPIDI_ZC_channel_end(f->channel);
@@ -331,6 +381,9 @@ void MPIDI_ZC_foreign_end_losses(MPIDI_ZC_vci_t * vci)
         }
         /* One that could not be opened has not been. This may end other connections. */
         MPIDI_ZC_foreign_settle(f);
+        if (!MPIDI_ZC_global.over) {
+            MPIDI_ZC_members_lost(f);
+        }
     }
     if (vci->has_dead && !MPIDI_ZC_global.over) {
         MPIDI_ZC_match_end_receives(vci);
@@ -755,6 +808,7 @@ void MPIDI_ZC_foreign_finalize(void)
             if (f->avtid >= 0) {
                 forget(&f->await_answer, answer_of);
                 forget(&f->await_ack, ack_of);
+                forget(&f->await_data, ack_of);
                 forget(&f->await_part, part_of);
             }
             if (f->avtid >= 0 && v == 0) {

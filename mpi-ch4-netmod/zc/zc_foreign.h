@@ -81,6 +81,13 @@ MPIDI_ZC_addr_t *MPIDI_ZC_foreign_sender(uint64_t sender);
 /* Have all connections to that process failed, so that nothing more can arrive from it? */
 bool MPIDI_ZC_foreign_is_lost(uint64_t sender);
 
+/* Has CH4's connection to that process failed since it has died, and nothing comes any more? */
+bool MPIDI_ZC_foreign_sender_is_dead(uint64_t sender);
+
+/* Is it lost, or has it ended though UCX has not noticed that yet? It shares memory with this one. The
+ * caller has an error of a transfer from it. */
+bool MPIDI_ZC_foreign_has_ended(uint64_t sender);
+
 /* Does that process share memory with this one, and use it? */
 bool MPIDI_ZC_foreign_is_near(uint64_t sender);
 
@@ -119,9 +126,13 @@ void MPIDI_ZC_foreign_await_answer(struct MPIDI_ZC_foreign *foreign, MPIR_Reques
 void MPIDI_ZC_foreign_answered(MPIR_Request * req);
 
 /* The same of a synchronous send whose message has been given to UCX, and that waits for the
- * acknowledgement of its receive. */
+ * acknowledgement of its receive, and of a one-sided operation (zc_outstanding.h). */
 void MPIDI_ZC_foreign_await_ack(struct MPIDI_ZC_foreign *foreign, MPIR_Request * req);
 void MPIDI_ZC_foreign_acked(MPIR_Request * req);
+
+/* The same of a request by which this process is the target of a one-sided operation, and that waits for
+ * data until nothing comes any more. MPIDI_ZC_foreign_acked() ends that. */
+void MPIDI_ZC_foreign_await_data(struct MPIDI_ZC_foreign *foreign, MPIR_Request * req);
 
 /* The same of a partitioned request that has been started: a send that has not been asked for its
  * data, or a receive that waits for it, which ends when all has been read that the process had

@@ -164,7 +164,7 @@ cvars:
         With NATIVE_RMA, whether UCX does the accumulates of windows that promise
         what it needs (docs/design.md). 1, 0, or auto: where all of a window share
         memory. Over TCP, UCX takes two round trips where a message takes one. Not where
-        ranks may leave (DETACH).
+        ranks may leave (DETACH), nor across hosts in a window of several worlds.
 
     - name        : MPIR_CVAR_CH4_ZC_BUNDLE
       category    : CH4_ZC

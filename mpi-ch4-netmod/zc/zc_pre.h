@@ -30,7 +30,7 @@ typedef struct {
         char header_inline[MPIDI_ZC_INLINE];
         MPIDI_ZC_waiting_t answer;      /* send that has been announced, or receive */
     };
-    MPIDI_ZC_waiting_t ack;     /* send: synchronous */
+    MPIDI_ZC_waiting_t ack;     /* send: synchronous; or of one-sided communication */
     struct MPIDI_ZC_message *message;   /* MPI_Mprobe: the message that it has matched; owned */
     union {
         struct MPIDI_ZC_stream *stream; /* send: non-contiguous data, owned */
@@ -38,7 +38,10 @@ typedef struct {
     };
     char *header;               /* send: points to header_inline or is owned */
     uint16_t handler_id;
-    bool announced;             /* send: counted in nr_announced */
+    bool announced:1;           /* send: counted in nr_announced */
+    bool native:1;              /* one-sided operation: UCX does it */
+    bool data_is_sent:1;        /* the same: its target has asked for what follows the datatype */
+    bool lost:1;                /* the same: its target is lost: zc_outstanding.h */
     uint8_t vci;                /* send: its VCI */
     int32_t path_to;            /* send: counted for the path of this number (zc_path.h); -1: not */
 } MPIDI_ZC_am_request_t;
@@ -61,7 +64,8 @@ typedef struct {
 
 /* The memory of one process of a window. */
 typedef struct {
-    const char *packed;         /* its key, until the first use; NULL: none, or used */
+    const char *packed;         /* its key, until the first use; NULL: none, or used. When the process
+                                 * has died, none that can be used */
     ucp_ep_h ep;                /* that the key is for; messages may use another one by now */
     ucp_rkey_h rkey;            /* NULL: not used yet, or only active messages get there */
     bool lost;                  /* it has a key, which could not be unpacked */
@@ -88,6 +92,7 @@ typedef struct {
     uint32_t number;            /* of this window, among those that this process has ever had */
     MPIDI_ZC_key_t *latest;     /* of all targets; NULL: no rank ever leaves */
     struct MPIR_Win *next;      /* that UCX reaches, of this process: zc_windows.h */
+    struct MPIR_Win *next_of_vci;       /* with processes of other worlds: zc_members.h */
 } MPIDI_ZC_win_t;
 
 /* The netmod's part of a partitioned request. */

@@ -11,6 +11,7 @@
 
 #include "zc_impl.h"
 #include "zc_atomic.h"
+#include "zc_outstanding.h"
 #include "zc_win.h"
 
 /* CH4's fallback defines every function. Those that this file defines get another name there. */
@@ -85,7 +86,8 @@ MPL_STATIC_INLINE_PREFIX bool MPIDI_ZC_rma_is_native(const void *origin_addr, in
     return true;
 }
 
-/* Starts @op, and sets *@error. False: a rank is leaving, and active messages are to be used. */
+/* Starts @op, and sets *@error. False: a rank is leaving, and active messages are to be used, or the target
+ * has died since it was looked up, and they will be refused. */
 MPL_STATIC_INLINE_PREFIX bool MPIDI_ZC_rma_start(const MPIDI_ZC_rma_op_t * op, bool is_put,
                                                  int target_rank, MPIR_Win * win,
                                                  MPIR_Request ** req_p, int *error)
@@ -100,7 +102,8 @@ MPL_STATIC_INLINE_PREFIX bool MPIDI_ZC_rma_start(const MPIDI_ZC_rma_op_t * op, b
     };
 
     MPID_THREAD_CS_ENTER(VCI, MPIDI_VCI(vci).lock);
-    if (unlikely(!MPIDI_ZC_win_target_is_open(win, op->target))) {
+    if (unlikely(!MPIDI_ZC_win_target_is_open(win, op->target)) ||
+        MPIDIG_win_has_lost(win, target_rank)) {
         starts = false;
         goto fn_exit;
     }
@@ -108,6 +111,7 @@ MPL_STATIC_INLINE_PREFIX bool MPIDI_ZC_rma_start(const MPIDI_ZC_rma_op_t * op, b
     if (req_p) {
         req = MPIR_Request_create_from_pool(MPIR_REQUEST_KIND__RMA, vci, 2);
         MPIR_ERR_CHKANDSTMT(req == NULL, mpi_errno, MPIX_ERR_NOREQ, goto fn_fail, "**nomemreq");
+        MPIDI_ZC_outstanding_init_native(req);
         *req_p = req;
     }
     param.user_data = req;
@@ -116,11 +120,13 @@ MPL_STATIC_INLINE_PREFIX bool MPIDI_ZC_rma_start(const MPIDI_ZC_rma_op_t * op, b
     ucs_status_ptr_t request = is_put ?
         ucp_put_nbx(ep, op->origin, op->bytes, op->remote, op->target->rkey, &param) :
         ucp_get_nbx(ep, op->origin, op->bytes, op->remote, op->target->rkey, &param);
+    MPIDI_ZC_CHECK_POINTER(request, is_put ? "ucp_put_nbx" : "ucp_get_nbx");
     op->target->started++;
     MPIDI_ZC_WIN(win).started++;
-    MPIDI_ZC_CHECK_POINTER(request, is_put ? "ucp_put_nbx" : "ucp_get_nbx");
     if (request == NULL && req) {
         MPID_Request_complete(req);
+    } else if (req && unlikely(MPIDIG_WIN(win, members))) {
+        MPIDI_ZC_outstanding_native(win, target_rank, req);
     }
 
   fn_exit:

@@ -49,6 +49,7 @@ static void send_message(MPIDI_ZC_foreign_t * f)
         .number = f->link.number,
         .mask_words = words,
         .upid_length = upid_length,
+        .pid = getpid(),
     };
     memcpy(message + 1, mask, mask_length);
     if (upid_length > 0) {
@@ -65,13 +66,14 @@ static void send_message(MPIDI_ZC_foreign_t * f)
 
 /* ---- receiving ---- */
 
-/* Makes the endpoint over shared memory. @upid: the peer's offer. */
-static void upgrade(MPIDI_ZC_foreign_t * f, const MPIDI_ZC_upid_t * upid)
+/* Makes the endpoint over shared memory. @upid, @pid: the peer's offer. */
+static void upgrade(MPIDI_ZC_foreign_t * f, const MPIDI_ZC_upid_t * upid, int pid)
 {
     if (!f->shm_offered || f->shm_ep || f->failed ||
         MPIDI_ZC_foreign_endpoint(f, upid, &f->shm_ep) != MPI_SUCCESS) {
         return;
     }
+    f->pid = pid;
     MPIDI_ZC_VCI(f->vci).stats.foreign_shared++;
     if (f->avtid >= 0 && f->disconnect.fin == MPIDI_ZC_FIN_NONE) {
         MPIDI_ZC_lane_t *lane = &MPIDI_ZC_foreign_address(f)->lane;
@@ -102,7 +104,7 @@ static void take_message(MPIDI_ZC_foreign_t * f, const MPIDI_ZC_host_message_t *
         processors_changed();
     }
     if (message->upid_length > 0) {
-        upgrade(f, (const MPIDI_ZC_upid_t *) (mask + message->mask_words));
+        upgrade(f, (const MPIDI_ZC_upid_t *) (mask + message->mask_words), (int) message->pid);
     }
 }
 

@@ -11,6 +11,7 @@
 #include "zc_foreign.h"
 #include "zc_landing_thread.h"
 #include "zc_match.h"
+#include "zc_members.h"
 #include "zc_processors.h"
 #include "zc_stats.h"
 #include "zc_peer.h"
@@ -210,6 +211,7 @@ void MPIDI_ZC_free_all(void)
 {
     MPIDI_ZC_report_end();
     MPIDI_ZC_global.over = true;
+    MPIDI_ZC_members_end();
     for (int v = 0; v < MPIDI_global.n_vcis; v++) {
         free_vci(&MPIDI_ZC_VCI(v));
     }

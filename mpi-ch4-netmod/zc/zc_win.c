@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include <mpidimpl.h>
 #include "zc_atomic.h"
-#include "zc_win.h"
+#include "zc_foreign.h"
+#include "zc_members.h"
+#include "zc_outstanding.h"
 #include "zc_peer.h"
+#include "zc_win.h"
 #include "zc_windows.h"
 #include "zc_noinline.h"
 
@@ -113,17 +116,29 @@ static void connect_target(MPIR_Win * win, int rank)
     __atomic_store_n(&target->packed, NULL, __ATOMIC_RELEASE);
 }
 
+/* The key to the memory of a process that has died. One that has been unpacked stays: UCX may have
+ * operations with it. */
+static const char no_key[] = "";
+
+void MPIDI_ZC_win_target_lost(MPIR_Win * win, int rank)
+{
+    if (MPIDI_ZC_WIN(win).targets) {
+        __atomic_store_n(&MPIDI_ZC_WIN(win).targets[rank].packed, no_key, __ATOMIC_RELEASE);
+    }
+}
+
 MPIDI_ZC_target_t *MPIDI_ZC_win_connect(MPIR_Win * win, int rank)
 {
     MPIDI_ZC_target_t *target = &MPIDI_ZC_WIN(win).targets[rank];
 
     MPID_THREAD_CS_ENTER(VCI, MPIDI_VCI(MPIDI_WIN(win, am_vci)).lock);
-    if (target->packed &&
+    const bool is_lost = target->packed == no_key;
+    if (target->packed && !is_lost &&
         (likely(!MPIDI_ZC_WIN(win).latest) || MPIDI_ZC_windows_connectable(win, rank))) {
         connect_target(win, rank);
     }
     MPID_THREAD_CS_EXIT(VCI, MPIDI_VCI(MPIDI_WIN(win, am_vci)).lock);
-    return target->rkey ? target : NULL;
+    return target->rkey && !is_lost ? target : NULL;
 }
 
 /* Does the rank share memory with this process? */
@@ -179,7 +194,6 @@ static int share_memory(MPIR_Win * win)
     MPIDI_ZC_win_member_t *members = NULL;
     MPI_Aint *counts = NULL, *starts = NULL, total = 0;
 
-    memset(zc, 0, sizeof(*zc));
     if (!MPIR_CVAR_CH4_ZC_NATIVE_RMA) {
         return MPI_SUCCESS;
     }
@@ -237,23 +251,33 @@ void MPIDI_ZC_rma_done(void *request, ucs_status_t status, void *user_data)
     if (req) {
         if (unlikely(status != UCS_OK)) {
             req->status.MPI_ERROR =
-                MPIR_Err_create_code(MPI_SUCCESS, MPIR_ERR_RECOVERABLE, __func__, __LINE__,
-                                     MPI_ERR_OTHER, "**zc_ucx", "**zc_ucx %s %s",
-                                     "put, get or accumulate", ucs_status_string(status));
+                MPIDI_ZC_transfer_error(MPI_SUCCESS, "put, get or accumulate", status);
         }
-        MPID_Request_complete(req);
+        MPIDI_ZC_outstanding_native_done(req);
     }
     ucp_request_free(request);
 }
 
-/* Makes progress until UCP has completed @request, which it frees. */
-static int await(ucs_status_ptr_t request, int vci)
+static bool is_dead(const MPIR_Win * win, int rank)
+{
+    const int vci = MPIDI_WIN(win, am_vci);
+
+    return unlikely(MPIDI_ZC_VCI(vci).has_dead) &&
+        MPIDI_ZC_foreign_is_dead(MPIDI_ZC_peer_on(MPIDIU_comm_rank_to_av(win->comm_ptr, rank),
+                                                  vci)->foreign);
+}
+
+/* Makes progress until UCP has completed @request, a flush of the process of @rank, and frees it. Over shared
+ * memory UCP goes on waiting for one that has died, and frees it itself. */
+static int await(ucs_status_ptr_t request, const MPIR_Win * win, int rank)
 {
     int mpi_errno = MPI_SUCCESS;
     ucs_status_t status = UCS_INPROGRESS;
 
     /* All of CH4's progress: the target may wait for an answer of ours. */
-    MPIDIU_PROGRESS_DO_WHILE((status = ucp_request_check_status(request)) == UCS_INPROGRESS, vci);
+    MPIDIU_PROGRESS_DO_WHILE((status = ucp_request_check_status(request)) == UCS_INPROGRESS &&
+                             !is_dead(win, rank), MPIDI_WIN(win, am_vci));
+    MPIR_ERR_CHKANDSTMT(status == UCS_INPROGRESS, mpi_errno, MPIDI_ZC_LOST, goto fn_fail, "**zc_gone");
     MPIDI_ZC_CHECK_STATUS(status, "ucp_ep_flush_nbx");
 
   fn_exit:
@@ -263,9 +287,9 @@ static int await(ucs_status_ptr_t request, int vci)
     goto fn_exit;
 }
 
-/* Flushes the endpoint of @target, inside the lock of @win's VCI. Neither process leaves before that is
- * over. */
-static int flush_endpoint(const MPIR_Win * win, const MPIDI_ZC_target_t * target)
+/* Flushes the endpoint of @target, the process of @rank, inside the lock of @win's VCI. Neither process
+ * leaves before that is over. */
+static int flush_endpoint(const MPIR_Win * win, const MPIDI_ZC_target_t * target, int rank)
 {
     int mpi_errno = MPI_SUCCESS;
     ucp_request_param_t param = { 0 };
@@ -279,7 +303,7 @@ static int flush_endpoint(const MPIR_Win * win, const MPIDI_ZC_target_t * target
         if (unlikely(lane)) {
             lane->flushing++;
         }
-        mpi_errno = await(request, vci);
+        mpi_errno = await(request, win, rank);
         if (unlikely(lane)) {
             lane->flushing--;
         }
@@ -319,9 +343,12 @@ static int flush_target(int rank, MPIR_Win * win)
     mpi_errno = await_path(win, target, started);
     MPIR_ERR_CHECK(mpi_errno);
     if (target->flushed < started) {
-        mpi_errno = flush_endpoint(win, target);
+        mpi_errno = flush_endpoint(win, target, rank);
+        /* What has been begun on a process that is lost does not end any more. */
+        if (mpi_errno == MPI_SUCCESS || MPIDIG_win_is_loss(win, mpi_errno)) {
+            target->flushed = MPL_MAX(target->flushed, started);
+        }
         MPIR_ERR_CHECK(mpi_errno);
-        target->flushed = MPL_MAX(target->flushed, started);
     }
 
   fn_exit:
@@ -345,12 +372,14 @@ int MPIDI_ZC_win_flush(MPIR_Win * win)
     int mpi_errno = MPI_SUCCESS;
 
     MPID_THREAD_CS_ENTER(VCI, MPIDI_VCI(MPIDI_WIN(win, am_vci)).lock);
+    int loss = MPI_SUCCESS;
     const uint64_t started = MPIDI_ZC_WIN(win).started;
     for (int rank = 0; rank < win->comm_ptr->local_size; rank++) {
-        mpi_errno = flush_target(rank, win);
+        mpi_errno = MPIDIG_win_keep_loss(win, flush_target(rank, win), &loss);
         MPIR_ERR_CHECK(mpi_errno);
     }
     MPIDI_ZC_WIN(win).flushed = MPL_MAX(MPIDI_ZC_WIN(win).flushed, started);
+    mpi_errno = loss;
 
   fn_exit:
     MPID_THREAD_CS_EXIT(VCI, MPIDI_VCI(MPIDI_WIN(win, am_vci)).lock);
@@ -409,26 +438,46 @@ int MPIDI_ZC_mpi_win_create_dynamic(MPIR_Info * info, MPIR_Comm * comm, MPIR_Win
     return MPIDIG_mpi_win_create_dynamic(info, comm, win_p);
 }
 
+/* A new window, whose memory is shared if UCX may reach it. */
+static int begin_window(MPIR_Win * win, bool shares)
+{
+    int mpi_errno = MPI_SUCCESS;
+
+    memset(&MPIDI_ZC_WIN(win), 0, sizeof(MPIDI_ZC_WIN(win)));
+    if (shares) {
+        mpi_errno = share_memory(win);
+        MPIR_ERR_CHECK(mpi_errno);
+    }
+    mpi_errno = MPIDI_ZC_members_add(win);
+    if (mpi_errno && MPIDI_ZC_WIN(win).targets) {
+        forget(win);
+    }
+    MPIR_ERR_CHECK(mpi_errno);
+
+  fn_exit:
+    return mpi_errno;
+  fn_fail:
+    goto fn_exit;
+}
+
 int MPIDI_ZC_mpi_win_create_hook(MPIR_Win * win)
 {
-    return share_memory(win);
+    return begin_window(win, true);
 }
 
 int MPIDI_ZC_mpi_win_allocate_hook(MPIR_Win * win)
 {
-    return share_memory(win);
+    return begin_window(win, true);
 }
 
 int MPIDI_ZC_mpi_win_allocate_shared_hook(MPIR_Win * win)
 {
-    memset(&MPIDI_ZC_WIN(win), 0, sizeof(MPIDI_ZC_WIN(win)));
-    return MPI_SUCCESS;
+    return begin_window(win, false);
 }
 
 int MPIDI_ZC_mpi_win_create_dynamic_hook(MPIR_Win * win)
 {
-    memset(&MPIDI_ZC_WIN(win), 0, sizeof(MPIDI_ZC_WIN(win)));
-    return MPI_SUCCESS;
+    return begin_window(win, false);
 }
 
 int MPIDI_ZC_mpi_win_attach_hook(MPIR_Win * win, void *base, MPI_Aint size)
@@ -443,6 +492,7 @@ int MPIDI_ZC_mpi_win_detach_hook(MPIR_Win * win, const void *base)
 
 int MPIDI_ZC_mpi_win_free_hook(MPIR_Win * win)
 {
+    MPIDI_ZC_members_remove(win);
     if (MPIDI_ZC_WIN(win).targets) {
         forget(win);
     }

@@ -13,6 +13,10 @@
 /* Connects to the target of @rank, whose key is still packed. Callers use MPIDI_ZC_win_target(). */
 MPIDI_ZC_target_t *MPIDI_ZC_win_connect(MPIR_Win * win, int rank);
 
+/* The process of @rank, which is of another world, has died: active messages are refused at once. It is called
+ * inside the lock of the window's VCI. */
+void MPIDI_ZC_win_target_lost(MPIR_Win * win, int rank);
+
 /* Returns the target of @rank. Many ranks are never a target, so each is connected, and its key
  * unpacked, when it is first used. NULL: only active messages reach it. */
 MPL_STATIC_INLINE_PREFIX MPIDI_ZC_target_t *MPIDI_ZC_win_target(MPIR_Win * win, int rank)

@@ -145,6 +145,10 @@ static void forget_key(MPIR_Win * win, int rank)
         ucp_rkey_destroy(target->rkey);
         target->rkey = NULL;
     }
+    /* Those of a process that is back are complete: it has left when they were. */
+    if (target->flushed < target->started && MPIDIG_WIN(win, members)) {
+        MPIDIG_win_failed(win, rank);
+    }
     target->ep = NULL;
     target->lost = false;
     target->flushed = target->started;

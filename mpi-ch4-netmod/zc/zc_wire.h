@@ -363,7 +363,7 @@ typedef int32_t MPIDI_ZC_port_tag_t;
 
 /* Worlds may have been started with different builds. It grows with each change of a format here,
  * and is more than a length that earlier builds had in its place. */
-#define MPIDI_ZC_WIRE_VERSION ((uint64_t) 1 << 32 | 4)
+#define MPIDI_ZC_WIRE_VERSION ((uint64_t) 1 << 32 | 5)
 
 /* HELLO. The upid of the process that sends follows, with its address over the network. */
 typedef struct {
@@ -379,8 +379,9 @@ typedef struct {
     uint64_t number;            /* as in HELLO */
     uint32_t mask_words;
     uint32_t upid_length;       /* 0: the process does not offer shared memory */
+    int64_t pid;                /* among the processes of its host */
 } MPIDI_ZC_host_message_t;
-MPIDI_ZC_WIRE_FORMAT(MPIDI_ZC_host_message_t, 16, 8);
+MPIDI_ZC_WIRE_FORMAT(MPIDI_ZC_host_message_t, 24, 8);
 
 /* FIN. */
 typedef enum {

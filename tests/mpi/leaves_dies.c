@@ -15,6 +15,8 @@
  *     probes       waits in MPI_Probe()
  *     reduces      is in a collective operation
  *     finalizes    enters MPI_Finalize
+ *     puts, rputs, rgets, draws, locks, fences, starts, posts
+ *                  uses a window of both (puts, gets and accumulates, by kinds of synchronisation)
  *     parted       exchanges messages: the mover lives, but the connection to its holder ends, of
  * one process that stays. The two are lost to each other, whoever is right, and all go on
  *     parted-freed the same, and the process frees its communicators before the mover has come back
@@ -78,6 +80,124 @@ static int is_away(void)
 static int is_back(void)
 {
     return is_there(".0");
+}
+
+/* ---- windows ---- */
+
+static int64_t *memory;
+static MPI_Win win;
+
+static int uses_window(void)
+{
+    static const char *const kinds[] = {"puts",  "rputs",  "rgets",  "draws",
+                                        "locks", "fences", "starts", "posts"};
+    int uses = 0;
+    for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++)
+        uses = uses || is(kinds[i]);
+    return uses;
+}
+
+/** have_window - of @all, before anybody leaves */
+static void have_window(MPI_Comm all)
+{
+    MPI_Win_allocate(sizeof *memory, sizeof *memory, MPI_INFO_NULL, all, &memory, &win);
+    MPI_Win_set_errhandler(win, MPI_ERRORS_RETURN);
+    if (is("fences"))
+        MPI_Win_fence(0, win);
+    else if (is("puts") || is("rputs") || is("rgets") || is("draws"))
+        MPI_Win_lock_all(0, win);
+}
+
+/** expose - an epoch in which @others may use this process's memory */
+static int expose(MPI_Group others)
+{
+    const int error = MPI_Win_post(others, 0, win);
+    return error ? error : MPI_Win_wait(win);
+}
+
+static int put(int to)
+{
+    static const int64_t one = 1;
+    return MPI_Put(&one, 1, MPI_INT64_T, to, 0, 1, MPI_INT64_T, win);
+}
+
+static int access_exposed(MPI_Group others, int to)
+{
+    int error = MPI_Win_start(others, 0, win);
+    if (!error)
+        error = put(to);
+    return error ? error : MPI_Win_complete(win);
+}
+
+static int put_by_lock(int to)
+{
+    int error = MPI_Win_lock(MPI_LOCK_EXCLUSIVE, to, 0, win);
+    if (!error)
+        error = put(to);
+    return error ? error : MPI_Win_unlock(to, win);
+}
+
+static int put_by_fence(int to)
+{
+    const int error = put(to);
+    return error ? error : MPI_Win_fence(0, win);
+}
+
+static int complete(int error, int to, MPI_Request *request)
+{
+    if (!error && request)
+        error = MPI_Wait(request, MPI_STATUS_IGNORE);
+    return error ? error : MPI_Win_flush(to, win);
+}
+
+/** use - once; @to: the other one */
+static int use(MPI_Group others, int to)
+{
+    static int64_t one = 1, got;
+    MPI_Request request;
+    if (is("locks"))
+        return put_by_lock(to);
+    if (is("fences"))
+        return put_by_fence(to);
+    if (is("starts"))
+        return access_exposed(others, to);
+    if (is("posts"))
+        return expose(others);
+    if (is("puts"))
+        return complete(put(to), to, NULL);
+    if (is("draws"))
+        return complete(MPI_Fetch_and_op(&one, &got, MPI_INT64_T, to, 0, MPI_SUM, win), to, NULL);
+    if (is("rputs"))
+        return complete(MPI_Rput(&one, 1, MPI_INT64_T, to, 0, 1, MPI_INT64_T, win, &request), to,
+                        &request);
+    return complete(MPI_Rget(&got, 1, MPI_INT64_T, to, 0, 1, MPI_INT64_T, win, &request), to,
+                    &request);
+}
+
+/** use_window - until the other one is lost; @moves: until this process is killed */
+static void use_window(MPI_Comm all, int moves)
+{
+    MPI_Group members, others;
+    int rank, error = MPI_SUCCESS;
+    MPI_Comm_rank(all, &rank);
+    const int other = 1 - rank;
+    MPI_Comm_group(all, &members);
+    MPI_Group_incl(members, 1, &other, &others);
+    while (!error && !moves)
+        error = use(others, other);
+    while (moves) {
+        if (is("fences"))
+            MPI_Win_fence(0, win);
+        else if (is("starts"))
+            expose(others);
+        else if (is("posts"))
+            access_exposed(others, other);
+        else
+            MPI_Recv(space, 8, MPI_BYTE, other, NEVER, all, MPI_STATUS_IGNORE);
+    }
+    expect_failed(error, "a window");
+    MPI_Group_free(&others);
+    MPI_Group_free(&members);
 }
 
 /* ---- the process that leaves ---- */
@@ -218,6 +338,8 @@ static void stay(MPI_Comm other, MPI_Comm all)
         expect_failed(MPI_Probe(first, NEVER, other, MPI_STATUS_IGNORE), "MPI_Probe");
     else if (is("reduces"))
         reduce(all);
+    else if (uses_window())
+        use_window(all, 0);
     else if (is("finalizes"))
         exchange_until_away(other);
     else
@@ -276,12 +398,16 @@ static void work(int is_child)
     make_all(is_child);
     const MPI_Comm other = job.apart ? made[2 + atoi(job.apart)] : made[0];
     const MPI_Comm all = job.apart ? other : made[1];
+    if (uses_window())
+        have_window(all);
     if (!moves) {
         mark(job.file, ".ready");
         stay(other, all);
         printf("# process %d has survived\n", check_rank);
     } else if (is("reduces")) {
         reduce(all);
+    } else if (uses_window()) {
+        use_window(all, 1);
     } else if (is_parted()) {
         answer_all(other);
         printf("# it has come back\n");

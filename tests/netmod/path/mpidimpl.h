@@ -112,6 +112,7 @@ typedef struct MPIR_Win {
     } * comm_ptr;
     uint64_t win_id;
     int am_vci;
+    const void *members; /* NULL: there are no other worlds */
     struct {
         struct {
             MPIDI_ZC_win_t zc;
@@ -120,6 +121,7 @@ typedef struct MPIR_Win {
 } MPIR_Win;
 #define MPIDI_WIN(win, field) ((win)->field)
 #define MPIDIG_WIN(win, field) ((win)->field)
+void MPIDIG_win_failed(MPIR_Win *win, int rank);
 
 typedef struct {
     MPIDI_ZC_addr_t zc;
