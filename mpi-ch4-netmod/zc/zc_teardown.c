@@ -60,6 +60,9 @@ static void drain(void)
 
 #define SIGNAL_SECONDS 1
 
+/* A flush does not wait longer where a process of another world has died. */
+#define FLUSH_SECONDS 1
+
 static int barrier_rounds(void)
 {
     int rounds = 0;
@@ -122,6 +125,23 @@ static void signal_death(void)
     }
 }
 
+/* Waits until UCP has completed @request, a flush of @vci. Over shared memory that does not end where a process
+ * of another world has died, and has not taken what it was sent. So the time is limited then. */
+static void await_flush(const MPIDI_ZC_vci_t * vci, ucs_status_ptr_t request)
+{
+    MPL_time_t start, now;
+    double waited = 0;
+
+    MPL_wtime(&start);
+    while (ucp_request_check_status(request) == UCS_INPROGRESS && !MPIDI_ZC_global.rank_died &&
+           !(vci->has_dead && waited >= FLUSH_SECONDS)) {
+        MPIDI_ZC_progress_all();
+        MPL_wtime(&now);
+        MPL_wtime_diff(&start, &now, &waited);
+    }
+    ucp_request_free(request);
+}
+
 static int flush(void)
 {
     int mpi_errno = MPI_SUCCESS;
@@ -131,7 +151,9 @@ static int flush(void)
         MPIDI_ZC_bundle_end(&MPIDI_ZC_VCI(v));
         ucs_status_ptr_t request = ucp_worker_flush_nbx(MPIDI_ZC_VCI(v).worker, &param);
         MPIDI_ZC_CHECK_POINTER(request, "ucp_worker_flush_nbx");
-        MPIDI_ZC_wait(request);
+        if (request) {
+            await_flush(&MPIDI_ZC_VCI(v), request);
+        }
     }
 
   fn_exit:
