@@ -5,6 +5,7 @@
  *
  *   rma           all of that
  *   rma threads   threads that get from one target and flush: each must find what it got
+ *   rma nocheck   epochs whose locks are checked after some whose locks are not
  */
 #include "check.h"
 #include <pthread.h>
@@ -187,6 +188,36 @@ static void threads(void)
     MPI_Win_free(&window);
 }
 
+static void put_number(int number, int target, int assertion)
+{
+    MPI_Win_lock(MPI_LOCK_EXCLUSIVE, target, assertion, window);
+    MPI_Put(&number, 1, MPI_INT, target, 0, 1, MPI_INT, window);
+    MPI_Win_unlock(target, window);
+}
+
+/* What follows an epoch whose lock is not checked has to give its lock back: others wait for it. */
+static void nocheck(int peer)
+{
+    enum { EPOCHS = 100 };
+    MPI_Win_allocate((MPI_Aint)window_bytes, 1, MPI_INFO_NULL, MPI_COMM_WORLD, &memory, &window);
+    for (int i = 0; i < EPOCHS; i++) {
+        int number = -1;
+        if (check_rank == i % 2) {
+            put_number(-i, peer, MPI_MODE_NOCHECK);
+            put_number(i, peer, i % 3 ? 0 : MPI_MODE_NOCHECK);
+        }
+        MPI_Barrier(MPI_COMM_WORLD);
+        if (check_rank != i % 2) {
+            MPI_Win_lock(MPI_LOCK_EXCLUSIVE, check_rank, 0, window);
+            memcpy(&number, memory, sizeof(number));
+            MPI_Win_unlock(check_rank, window);
+            CHECK(number == i, "%d instead of %d", number, i);
+        }
+        MPI_Barrier(MPI_COMM_WORLD);
+    }
+    MPI_Win_free(&window);
+}
+
 int main(int argc, char **argv)
 {
     static const size_t sizes[] = {8, 5000, 65536, 1 << 20, 3 << 20};
@@ -196,6 +227,10 @@ int main(int argc, char **argv)
     const int peer = 1 - check_rank;
     if (threaded) {
         threads();
+        return check_finish();
+    }
+    if (argc > 1 && !strcmp(argv[1], "nocheck")) {
+        nocheck(peer);
         return check_finish();
     }
     MPI_Win_allocate((MPI_Aint)window_bytes, 1, MPI_INFO_NULL, MPI_COMM_WORLD, &memory, &window);

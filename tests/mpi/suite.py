@@ -253,6 +253,7 @@ TESTS = [
       for suffix, netmods, environment in (("", ("ucx", "zc"), None), ("-4-vcis", ("zc",), {NUM_VCIS: "4"}))),
     Test("rma", variants=True, tags=ONE_HOST | THREE_HOSTS),
     Test("rma", "threads", name="rma-threads"),
+    Test("rma", "nocheck", name="rma-nocheck", timeout=30),
     Test("rma", name="rma-by-messages", environment={CVAR + "NATIVE_RMA": "0"}, netmods=("zc",)),
     # Stock ch4:ucx, Debian's too, adds to other ranks' memory where units are not bytes.
     Test("atomics", ranks=4, netmods=("zc",), environment={CVAR + "NATIVE_ATOMICS": "1"},
