@@ -342,7 +342,10 @@ void MPIDI_ZC_arrivals_abandon(MPIDI_ZC_vci_t * vci, const struct MPIDI_ZC_forei
 static void fetch_done(void *request, ucs_status_t status, size_t length, void *user_data)
 {
     ucp_request_free(request);
-    MPIDI_ZC_arrival_fetched(user_data, status);
+    /* The worker, which is being destroyed, ends what it has of an arrival that has been freed. */
+    if (likely(!MPIDI_ZC_global.over)) {
+        MPIDI_ZC_arrival_fetched(user_data, status);
+    }
 }
 
 /* Receives the data of @a by UCP. @target: where it goes; NULL: into the stream of @a. */
