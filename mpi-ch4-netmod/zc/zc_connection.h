@@ -30,7 +30,7 @@ typedef struct MPIDI_ZC_foreign {
     MPIDI_ZC_hello_t *hello;    /* owned; UCP reads it until it is sent */
     ucp_ep_h net_ep;            /* over the network; NULL: not open */
     ucp_ep_h shm_ep;            /* over shared memory, or NULL */
-    int pid;                    /* of the process then */
+    int pid;                    /* of the process then; 0: it cannot be seen by that */
     bool failed;                /* nothing can be sent */
     bool lost;                  /* since the process or the network has failed */
     bool dead;                  /* what it had sent has been read: nothing comes any more */

@@ -107,7 +107,7 @@ bool MPIDI_ZC_foreign_has_ended(uint64_t number)
 {
     const MPIDI_ZC_foreign_t *f = MPIDI_ZC_sender_connection(number);
 
-    return MPIDI_ZC_foreign_is_lost(number) || (f && f->shm_ep && has_no_memory(f->pid));
+    return MPIDI_ZC_foreign_is_lost(number) || (f && f->shm_ep && f->pid && has_no_memory(f->pid));
 }
 
 bool MPIDI_ZC_foreign_is_near(uint64_t number)

@@ -66,6 +66,15 @@ static void send_message(MPIDI_ZC_foreign_t * f)
 
 /* ---- receiving ---- */
 
+/* Can this process see the other one by its @pid? Not from another PID namespace, nor below hidepid. */
+static bool is_visible(int pid)
+{
+    char name[32];
+
+    snprintf(name, sizeof(name), "/proc/%d/statm", pid);
+    return access(name, R_OK) == 0;
+}
+
 /* Makes the endpoint over shared memory. @upid, @pid: the peer's offer. */
 static void upgrade(MPIDI_ZC_foreign_t * f, const MPIDI_ZC_upid_t * upid, int pid)
 {
@@ -73,7 +82,7 @@ static void upgrade(MPIDI_ZC_foreign_t * f, const MPIDI_ZC_upid_t * upid, int pi
         MPIDI_ZC_foreign_endpoint(f, upid, &f->shm_ep) != MPI_SUCCESS) {
         return;
     }
-    f->pid = pid;
+    f->pid = is_visible(pid) ? pid : 0;
     MPIDI_ZC_VCI(f->vci).stats.foreign_shared++;
     if (f->avtid >= 0 && f->disconnect.fin == MPIDI_ZC_FIN_NONE) {
         MPIDI_ZC_lane_t *lane = &MPIDI_ZC_foreign_address(f)->lane;
