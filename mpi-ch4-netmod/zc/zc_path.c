@@ -364,7 +364,11 @@ void MPIDI_ZC_path_announces(int rank, int vci)
 
 void MPIDI_ZC_path_announced(int rank, int vci)
 {
-    kept_on(rank, vci)->announced--;
+    /* The path to a process that has died may have ended while UCX still had a message for that, over shared
+     * memory. */
+    if (likely(MPIDI_ZC_path_of(rank))) {
+        kept_on(rank, vci)->announced--;
+    }
 }
 
 void MPIDI_ZC_path_credit_sent(int rank, int vci)
