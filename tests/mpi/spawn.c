@@ -194,16 +194,21 @@ static void multiple(const char *program)
     MPI_Comm_disconnect(&children);
 }
 
+static void spawn_and_merge(const char *program, const char *what, int number)
+{
+    MPI_Comm children, merged;
+    spawn(program, what, number, MPI_COMM_WORLD, &children);
+    MPI_Intercomm_merge(children, 0, &merged);
+    all_together(merged, check_ranks + number);
+    MPI_Comm_free(&merged);
+    MPI_Comm_disconnect(&children);
+}
+
 /* The launcher starts both children on a host of which no parent is, the first one late. The other
  * has to wait for what it gives. */
 static void elsewhere(const char *program)
 {
-    MPI_Comm children, merged;
-    spawn(program, "elsewhere", 2, MPI_COMM_WORLD, &children);
-    MPI_Intercomm_merge(children, 0, &merged);
-    all_together(merged, check_ranks + 2);
-    MPI_Comm_free(&merged);
-    MPI_Comm_disconnect(&children);
+    spawn_and_merge(program, "elsewhere", 2);
 }
 
 static void be_late(void)
@@ -234,15 +239,10 @@ static void check_arguments(int argc, char **argv)
         CHECK(atoi(argv[i]) == i - 1, "argument %d is '%s'", i, argv[i]);
 }
 
+/* The child's own child is not in it, but must not be in its way. */
 static void tree(const char *program)
 {
-    MPI_Comm children, merged;
-    spawn(program, "tree", 1, MPI_COMM_WORLD, &children);
-    MPI_Intercomm_merge(children, 0, &merged);
-    /* The child's own child is not in it, but must not be in its way. */
-    all_together(merged, check_ranks + 1);
-    MPI_Comm_free(&merged);
-    MPI_Comm_disconnect(&children);
+    spawn_and_merge(program, "tree", 1);
 }
 
 static int open_descriptors(void)

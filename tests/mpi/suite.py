@@ -133,7 +133,8 @@ def leaves_dies(mover, what, ranks=1, apart=None):
 def window_dies(what, suffix="", ranks=2, environment=None, **more):
     """Of three processes that have a window one dies. One rank: each is a world of its own."""
     return Test("window_dies", what, name=f"window-dies-{what}" + ("-3-worlds" if ranks == 1 else "") + suffix,
-                netmods=("zc",), ranks=ranks, timeout=120, launcher=("-disable-auto-cleanup",), environment=environment, **{"says": "two have survived", **more})
+                netmods=("zc",), ranks=ranks, timeout=120, launcher=("-disable-auto-cleanup",), environment=environment,
+                **{"says": "two have survived", **more})
 
 
 def leaves_windows(suffix, what="all", told="1", times=100, check=None, timeout=600, **more):
